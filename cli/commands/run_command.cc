@@ -264,7 +264,7 @@ std::string WithFileName(std::string_view line, const RunArguments& arguments) {
 absl::Status WithFileNames(const absl::Status& status, const RunArguments& arguments) {
   const std::vector<std::string>& files = arguments.files;
   if (ReasonOf(status) != "INVALID_PLUGIN") return status;
-  if (files.empty()) {
+  if (files.empty() || absl::StrContains(status.message(), ": the built-in plugins are ")) {
     return FromService(errors::UnknownPlugin(ToStd(status.message())), SubjectOf(status));
   }
   std::vector<std::string> lines;  // each has one mistake

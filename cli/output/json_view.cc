@@ -93,6 +93,10 @@ Json ToJson(const v1::Run& run) {
            {{"urls", TextList(listener.urls())},
             {"open", listener.open()},
             {"fault", listener.fault()}}},
+          {"status_listener",
+           {{"urls", TextList(run.status_listener().urls())},
+            {"open", run.status_listener().open()},
+            {"fault", run.status_listener().fault()}}},
           {"pinned", run.pinned()},
           {"stored_size", run.stored_size()}};
 }

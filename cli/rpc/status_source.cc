@@ -59,7 +59,10 @@ class OperatorSource final : public StatusSource {
     v1::GetStatusRequest request;
     request.set_run(run_);
     ASSIGN_OR_RETURN(v1::RunStatus status, GetStatus(request));
-    *status.mutable_pairs() = status.stragglers();
+    for (const v1::PairStatus& pair : status.stragglers()) {
+      // Those that have not started are asked for below.
+      if (pair.reason() != v1::REASON_NOT_STARTED) *status.add_pairs() = pair;
+    }
     request.set_run(run_);
     request.set_page_size(kPairsShown);
     for (const auto& [outcome, count] :

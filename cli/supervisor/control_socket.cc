@@ -63,6 +63,8 @@ bool Send(int fd, const ControlAnswer& answer) {
 
 }  // namespace
 
+absl::Status CheckSocketPath(const std::string& path) { return SocketAddress(path).status(); }
+
 absl::StatusOr<std::unique_ptr<ControlSocket>> ControlSocket::Open(const std::string& path,
                                                                    EventLoop& loop,
                                                                    Handler handler) {

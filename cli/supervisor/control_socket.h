@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/supervisor/event_loop.h"
@@ -49,6 +50,9 @@ class ControlSocket {
   const Handler handler_;
   std::map<int, Connection> connections_;
 };
+
+// Returns INVALID_ARGUMENT (PATH_TOO_LONG) if a socket cannot have this path.
+absl::Status CheckSocketPath(const std::string& path);
 
 // Sends one request and returns its answer. UNAVAILABLE (NO_SUPERVISOR) if no server answers.
 absl::StatusOr<std::string> CallSupervisor(const std::string& path, const std::string& request,

@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "cli/supervisor/config_backup.h"
+#include "cli/supervisor/control_socket.h"
 #include "cli/supervisor/home.h"
 #include "cli/supervisor/instance_lock.h"
 #include "cli/supervisor/listening_sockets.h"
@@ -313,6 +314,7 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
   }
   ReleaseReserveIfFull(PosixFileOps(), absl::StrCat(home.ServiceFolder(ServiceRole::kAggregator),
                                                     "/", kDiskReserveFile));
+  RETURN_IF_ERROR(CheckSocketPath(SupervisorSocket(home)));
   RETURN_IF_ERROR(MakeHomeFolders(home));
   ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
   const std::optional<Process> running = RunningSupervisor(home);

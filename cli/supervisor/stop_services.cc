@@ -61,7 +61,11 @@ std::optional<Process> RunningSupervisor(const Home& home) {
 }
 
 bool StopServices(const Home& home, absl::Duration drain, const ReportProgress& report_line) {
-  const std::optional<Process> supervisor = RunningSupervisor(home);
+  std::optional<Process> supervisor = RunningSupervisor(home);
+  if (!supervisor) {  // it may have been started just now, and not have the lock yet
+    const auto identity = ReadPidFile(PidFile(home, "supervisor"));
+    if (identity) supervisor = Process::Find(*identity);
+  }
   if (supervisor) {
     const absl::Duration grace = drain * kServices.size() + kStopMargin;
     StopProcess(*supervisor, grace,

@@ -255,8 +255,10 @@ func TestAttentionReturnsOnlyPairsThatNeedIt(t *testing.T) {
 		Reason: musterv1.Reason_REASON_RUNNING, Progress: &musterv1.Progress{Total: 2}}
 	status.Pairs = append(status.Pairs, running, &musterv1.PairStatus{Plugin: "p", Node: "mute",
 		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_RUNNING})
-	status.Pairs = append(status.Pairs, &musterv1.PairStatus{Plugin: "p", Node: "late",
-		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_NOT_STARTED})
+	late := &musterv1.PairStatus{Plugin: "p", Node: "late",
+		Outcome: musterv1.Outcome_OUTCOME_PENDING, Reason: musterv1.Reason_REASON_NOT_STARTED}
+	status.Pairs = append(status.Pairs, late)
+	status.Stragglers = append(status.Stragglers, late) // after the start grace it is one, too
 	status.Reasons = append(status.Reasons, &musterv1.ReasonCount{Reason: musterv1.Reason_REASON_NOT_STARTED, Count: 1})
 	w.aggregator.SetStatus(status)
 	var got struct{ Plugins []struct{ Node string } }

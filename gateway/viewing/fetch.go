@@ -159,7 +159,9 @@ func (s *Server) fetchAttention(ctx context.Context, run string) (*Answer, error
 	if err != nil {
 		return nil, err
 	}
-	pairs := status.Stragglers
+	pairs := slices.DeleteFunc(status.Stragglers, func(p *musterv1.PairStatus) bool {
+		return p.Reason == musterv1.Reason_REASON_NOT_STARTED // asked for below
+	})
 	requests := []*musterv1.GetStatusRequest{{Reasons: []musterv1.Reason{musterv1.Reason_REASON_RUNNING}}}
 	if slices.ContainsFunc(status.Reasons, func(r *musterv1.ReasonCount) bool { return r.Reason == musterv1.Reason_REASON_NOT_STARTED }) {
 		requests = append(requests, &musterv1.GetStatusRequest{Reasons: []musterv1.Reason{musterv1.Reason_REASON_NOT_STARTED}})

@@ -212,7 +212,7 @@ var scenarios = map[string]scenario{
 			return err
 		})
 	}},
-	"text of an error result": {service: fleet.Aggregator, exhaust: func(w *limited) string {
+	"text of an error result that is kept beside the result": {service: fleet.Aggregator, exhaust: func(w *limited) string {
 		request := smallResult(w.run, "p69", "n1", strings.Repeat("x", 10_000))
 		request.Description.IsError = true
 		ctx, cancel := context.WithTimeout(w.ctx, soon)
@@ -234,20 +234,20 @@ var scenarios = map[string]scenario{
 		_, err := w.open(w.dialNode(aggregatorListener), "p1", func(request *musterv1.OpenUploadRequest) { request.Description.Attempt = 1 << 62 })
 		return refusalOf(err)
 	}},
-	"error text of an error result":                 {service: fleet.Aggregator, exhaust: (*limited).submitLongError},
-	"calls of VerifyStore at a time":                {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
-	"unfinished bytes of an identity":               {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
-	"calls of a node, pair or viewer":               {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(64) }},
-	"calls that wait for a thread of gRPC":          {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(1000) }},
-	"answers that are not read":                     {service: fleet.Status, exhaust: (*limited).leaveAnswersUnread},
-	"streams of ReadResult, ReadArchive, ReadShare": {service: fleet.Aggregator, exhaust: (*limited).leaveStreamsUnread},
-	"audit records of refusals of one sender":       {service: fleet.Aggregator, exhaust: (*limited).contradict},
-	"spool of a relay, bytes":                       {service: walkRelay, exhaust: (*limited).fillSpoolBytes},
-	"spool of a relay, results":                     {service: walkRelay, exhaust: (*limited).fillSpool},
-	"attach streams of a child":                     {service: fleet.Relay, exhaust: (*limited).openAttachments},
-	"shared files: bytes":                           {service: fleet.Relay, exhaust: func(w *limited) string { return w.share(1<<20 + 1) }},
-	"shared files: number":                          {service: fleet.Relay, exhaust: (*limited).shareFiles},
-	"watches and event streams of an identity":      {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
+	"text of an error that the command line and the agent deliver": {service: fleet.Aggregator, exhaust: (*limited).submitLongError},
+	"calls of VerifyStore at a time":                               {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
+	"unfinished bytes of an identity":                              {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
+	"calls of a node, pair or viewer":                              {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(64) }},
+	"calls that wait for a thread of gRPC":                         {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(1000) }},
+	"answers that are not read":                                    {service: fleet.Status, exhaust: (*limited).leaveAnswersUnread},
+	"streams of ReadResult, ReadArchive, ReadShare":                {service: fleet.Aggregator, exhaust: (*limited).leaveStreamsUnread},
+	"audit records of refusals of one sender":                      {service: fleet.Aggregator, exhaust: (*limited).contradict},
+	"spool of a relay, bytes":                                      {service: walkRelay, exhaust: (*limited).fillSpoolBytes},
+	"spool of a relay, results":                                    {service: walkRelay, exhaust: (*limited).fillSpool},
+	"attach streams of a child":                                    {service: fleet.Relay, exhaust: (*limited).openAttachments},
+	"shared files: bytes":                                          {service: fleet.Relay, exhaust: func(w *limited) string { return w.share(1<<20 + 1) }},
+	"shared files: number":                                         {service: fleet.Relay, exhaust: (*limited).shareFiles},
+	"watches and event streams of an identity":                     {service: fleet.Gateway, exhaust: (*limited).watchByGateway},
 	"requests in progress of a node, pair or viewer, without watches and event streams": {service: fleet.Gateway, exhaust: (*limited).leaveRequestsUnfinished},
 	"JSON of requests in progress, of an identity":                                      {service: fleet.Gateway, exhaust: (*limited).leaveBodiesUnfinished},
 	"bytes of the status that are sent to one slow reader; one snapshot may be larger":  {service: fleet.Gateway, exhaust: (*limited).leaveUnread},

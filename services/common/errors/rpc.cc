@@ -29,7 +29,7 @@ absl::Status IdentityNotForwardable(std::string_view key, std::string_view why) 
 absl::Status CallerRevoked() {
   return MakeError(absl::StatusCode::kPermissionDenied, "REVOKED",
                    "this identity was revoked",
-                   "Ask an operator for a new credential.");
+                   "Ask an operator for a new credential. A node joins again with a new token and an empty folder, after `muster node remove`.");
 }
 
 absl::Status ListenFailed(std::string_view address) {

@@ -151,7 +151,7 @@ absl::Status PortIsFixed(std::string_view run, int64_t port) {
 absl::Status StatusListenerExists(std::string_view run) {
   return MakeError(absl::StatusCode::kAlreadyExists, "STATUS_LISTENER_EXISTS",
                    absl::StrCat("run ", ToAbsl(run), " already has its own status listener"),
-                   "Use that listener: muster status shows its address.");
+                   "Use that listener: `muster runs --json` shows its address.");
 }
 
 absl::Status NoStatusListener(std::string_view run) {
