@@ -28,7 +28,7 @@ constexpr char kOpenShare[] = "/muster.v1.ShareService/OpenShare";
 
 // The memory that one peer may make the process take: the streams of its connection, the buffers of
 // gRPC, and what the allocator keeps. Sanitizers need more.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 constexpr int64_t kPeerMemory = int64_t{2} << 30;
 #else
 constexpr int64_t kPeerMemory = int64_t{128} << 20;
