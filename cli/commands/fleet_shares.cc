@@ -64,15 +64,13 @@ absl::StatusOr<FleetShares::RelayShares> FleetShares::List(const std::string& re
   v1::ListSharesRequest request;
   request.set_relay(relay);
   request.set_page_size(kPage);
-  do {
-    auto page = state_->transfer.List(request);
-    if (!page.ok()) return FromService(page.status(), state_->subject);
-    listed.usage = std::move(*page->mutable_usage());
+  const absl::Status status = state_->transfer.ListAll(request, [&](v1::ListSharesResponse page) {
+    listed.usage = std::move(*page.mutable_usage());
     listed.shares.insert(listed.shares.end(),
-                         std::make_move_iterator(page->mutable_shares()->begin()),
-                         std::make_move_iterator(page->mutable_shares()->end()));
-    request.set_page_token(page->next_page_token());
-  } while (!request.page_token().empty());
+                         std::make_move_iterator(page.mutable_shares()->begin()),
+                         std::make_move_iterator(page.mutable_shares()->end()));
+  });
+  if (!status.ok()) return FromService(status, state_->subject);
   return listed;
 }
 

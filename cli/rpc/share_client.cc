@@ -185,18 +185,13 @@ absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
   bool answered = false;
   for (const std::string& target : state_->member.relay_targets) {
     ShareTransfer relay(MakeChannel(target, state_->credentials), state_->stopper);
-    v1::ListSharesRequest request;
-    do {
-      auto page = relay.List(request);
-      if (!page.ok()) {
-        fault = FromService(page.status(), absl::StrCat("the relay at ", target));
-        break;
-      }
-      answered = true;
-      shares.insert(shares.end(), std::make_move_iterator(page->mutable_shares()->begin()),
-                    std::make_move_iterator(page->mutable_shares()->end()));
-      request.set_page_token(page->next_page_token());
-    } while (!request.page_token().empty());
+    const absl::Status listed =
+        relay.ListAll(v1::ListSharesRequest(), [&](v1::ListSharesResponse page) {
+          answered = true;
+          shares.insert(shares.end(), std::make_move_iterator(page.mutable_shares()->begin()),
+                        std::make_move_iterator(page.mutable_shares()->end()));
+        });
+    if (!listed.ok()) fault = FromService(listed, absl::StrCat("the relay at ", target));
   }
   if (!answered && fault) return *fault;
   return shares;

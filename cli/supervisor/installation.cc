@@ -287,11 +287,13 @@ bool HasStoredOptions(const UpOptions& options) {
 }
 
 // Configures and starts the services, unless the supervisor is `running`, and waits until they are
-// ready. Stops those that it started if one of them does not become ready.
+// ready. `in_use`: services are running, and have read their configuration. Stops those that it
+// started if one of them does not become ready.
 absl::Status Start(const Home& home, const UpOptions& options, const AddressPlan& plan,
-                   const std::optional<Process>& running, const ReportProgress& report_line) {
+                   const std::optional<Process>& running, bool in_use,
+                   const ReportProgress& report_line) {
   RETURN_IF_ERROR(WriteConfigs(home, plan, !options.addresses.empty()));
-  RETURN_IF_ERROR(WriteRetention(home, options.retention, running.has_value()));
+  RETURN_IF_ERROR(WriteRetention(home, options.retention, in_use));
   LogSizes logs;  // empty: the lines of a running service are of its present start
   if (running) {
     report_line(absl::StrCat("The services are already running; the supervisor is process ",
@@ -318,13 +320,15 @@ absl::StatusOr<Addresses> Up(const Home& home, const UpOptions& options,
   RETURN_IF_ERROR(MakeHomeFolders(home));
   ASSIGN_OR_RETURN(const auto lock, LockHome(home, options.limit));
   const std::optional<Process> running = RunningSupervisor(home);
-  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses, running.has_value()));
+  // A new supervisor takes over the services of one that was killed, with their addresses.
+  const bool in_use = running || AnyServiceRuns(home);
+  ASSIGN_OR_RETURN(const auto plan, PlanAddresses(home, options.addresses, in_use));
   if (!options.addresses.empty()) {
-    RETURN_IF_ERROR(running ? CheckUnchanged(home, plan) : WarnOfNewPorts(home, plan, report_line));
+    RETURN_IF_ERROR(in_use ? CheckUnchanged(home, plan) : WarnOfNewPorts(home, plan, report_line));
   }
   RETURN_IF_ERROR(MakeIdentities(home, plan, report_line));
   ASSIGN_OR_RETURN(const ConfigBackup before, ConfigBackup::Read(home));
-  const absl::Status started = Start(home, options, plan, running, report_line);
+  const absl::Status started = Start(home, options, plan, running, in_use, report_line);
   if (started.ok()) return CollectAddresses(home);
   if (!running && HasStoredOptions(options)) {
     RETURN_IF_ERROR(before.Restore());

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,13 @@ std::optional<Process> RunningSupervisor(const Home& home) {
   const std::optional<pid_t> holder = InstanceLock::Holder(SupervisorLock(home));
   const auto identity = holder ? IdentifyProcess(*holder) : std::nullopt;
   return identity ? Process::Find(*identity) : std::nullopt;
+}
+
+bool AnyServiceRuns(const Home& home) {
+  return std::ranges::any_of(kServices, [&](std::string_view service) {
+    const auto identity = ReadPidFile(PidFile(home, service));
+    return identity && Process::Find(*identity);
+  });
 }
 
 bool StopServices(const Home& home, absl::Duration drain, const ReportProgress& report_line) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -257,6 +258,25 @@ func TestUpAfterKillOfAllServicesLosesNothing(t *testing.T) {
 	files := archive(t, f, id)
 	wantFile(t, files, "plugins/logs/results/n1/result", "before")
 	wantFile(t, files, "plugins/logs/results/n2/result", "after")
+}
+
+// The services that a killed supervisor left running keep their ports, also if the next start may choose any.
+func TestUpAfterKillOfTheSupervisorKeepsTheAddresses(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	credential := must(f.Export(run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, "n1"), "logs", "n1"))(t)
+	addresses := func() (addresses map[string]string) {
+		check(t, json.Unmarshal(must(os.ReadFile(filepath.Join(f.Home, "run", "addresses.json")))(t), &addresses))
+		return addresses
+	}
+	before := addresses()
+	must(f.Process(fleet.Muster, "supervise"))(t).Kill()
+	check(t, f.Up())
+	must(f.Muster("runs"))(t)
+	if after := addresses(); after["aggregator"] != before["aggregator"] || after["gateway"] != before["gateway"] {
+		t.Errorf("the addresses were %v and are %v", before, after)
+	}
+	check(t, submit(t, credential, credential.Run, "logs", "n1", "after"))
 }
 
 // killUntilRestart kills a supervised process, and returns when another one has taken its place.

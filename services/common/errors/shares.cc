@@ -8,6 +8,12 @@
 
 namespace muster::errors {
 
+absl::Status EndlessShareList(std::string_view why) {
+  return MakeError(absl::StatusCode::kInternal, "ENDLESS_SHARE_LIST",
+                   absl::StrCat("the list of shared files has no end: ", ToAbsl(why)),
+                   "Check the relay that answers; revoke it if it is not yours.");
+}
+
 absl::Status ShareNotFound(std::string_view file) {
   return MakeError(absl::StatusCode::kNotFound, "SHARE_NOT_FOUND",
                    absl::StrCat("shared file ", ToAbsl(file), " not found"),

@@ -11,6 +11,8 @@
 // Shared files.
 namespace muster::errors {
 
+// INTERNAL, ENDLESS_SHARE_LIST.
+absl::Status EndlessShareList(std::string_view why);
 // NOT_FOUND, SHARE_NOT_FOUND.
 absl::Status ShareNotFound(std::string_view file);
 // NOT_FOUND, SHARE_NOT_FOUND.

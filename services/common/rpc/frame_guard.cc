@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -72,6 +73,10 @@ class Connections {
       if (known->peer.empty()) known->peer = PeerOf(connection);
       const bool forwards = reset > 0 && IsForwarder(known->peer);
       if (excess.empty() && known->calls.IsExceeded(begun, reset, forwards)) excess = "calls";
+      if (excess.empty() && known->meter.unfinished() > kMaxUnfinishedBytes &&
+          !IsForwarder(known->peer)) {
+        excess = "bytes of unfinished messages";
+      }
       if (!excess.empty()) {
         ++closed_;
         return absl::ResourceExhaustedError(absl::StrCat("too many ", ToAbsl(excess)));
@@ -100,7 +105,9 @@ class Connections {
       known->calls.Add();
       Streams& streams = StreamsLike(stream);
       MutexLock lock(streams.mutex);
-      streams.connections[stream] = std::move(known);
+      // gRPC passes the number of the stream as the data of the server.
+      const auto number = static_cast<uint32_t>(reinterpret_cast<uintptr_t>(server));
+      streams.calls[stream] = {std::move(known), number};
     }
     begin_stream_(stream, connection, references, server, arena);
   }
@@ -108,15 +115,16 @@ class Connections {
   void End(grpc_chttp2_stream* stream) {
     end_stream_(stream);
     Streams& streams = StreamsLike(stream);
-    std::shared_ptr<Connection> known;
+    Call call;
     {
       MutexLock lock(streams.mutex);
-      const auto found = streams.connections.find(stream);
-      if (found == streams.connections.end()) return;
-      known = std::move(found->second);
-      streams.connections.erase(found);
+      const auto found = streams.calls.find(stream);
+      if (found == streams.calls.end()) return;
+      call = std::move(found->second);
+      streams.calls.erase(found);
     }
-    known->calls.Remove();
+    call.connection->meter.EndStream(call.number);
+    call.connection->calls.Remove();
   }
 
   void MarkForwarder(const std::string& peer) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -135,11 +143,15 @@ class Connections {
     CallBacklog calls;
   };
 
+  struct Call {
+    std::shared_ptr<Connection> connection;
+    uint32_t number = 0;  // of its stream
+  };
+
   // Several, because each call takes its lock twice.
   struct Streams {
     Mutex mutex;
-    absl::flat_hash_map<const grpc_chttp2_stream*, std::shared_ptr<Connection>> connections
-        ABSL_GUARDED_BY(mutex);
+    absl::flat_hash_map<const grpc_chttp2_stream*, Call> calls ABSL_GUARDED_BY(mutex);
   };
 
   std::shared_ptr<Connection> Find(const grpc_chttp2_transport* connection)

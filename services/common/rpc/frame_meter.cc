@@ -46,6 +46,9 @@ std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
     } else {
       read = std::min(bytes.size(), payload_);
       payload_ -= read;
+      if (header_[3] == kData && !messages_.Read(stream(), bytes.substr(0, read))) {
+        return "bytes in one message";
+      }
       if (payload_ == 0) part_ = Part::kHeader;
     }
     bytes.remove_prefix(read);
@@ -53,10 +56,14 @@ std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
   return "";
 }
 
+uint32_t FrameMeter::stream() const {
+  return uint32_t{header_[5]} << 24 | uint32_t{header_[6]} << 16 | uint32_t{header_[7]} << 8 |
+         header_[8];
+}
+
 // Counts the frame whose header was read.
 std::string_view FrameMeter::Count(absl::Duration now) {
   const uint8_t type = header_[3];
-  const uint8_t flags = header_[4];
   if (now - second_ >= absl::Seconds(1)) {
     second_ = now;
     counts_ = {};
@@ -64,14 +71,19 @@ std::string_view FrameMeter::Count(absl::Duration now) {
   switch (type) {
     case kHeaders:
       ++opened_;
+      if (stream() > last_stream_) {  // else trailers
+        last_stream_ = stream();
+        messages_.Begin(last_stream_);
+      }
       block_bytes_ = 0;
       continuations_ = 0;
-      return CountHeaders((flags & kEndHeaders) != 0);
+      return CountHeaders(HasFlag(kEndHeaders));
     case kContinuation:
       ++continuations_;
-      return CountHeaders((flags & kEndHeaders) != 0);
+      return CountHeaders(HasFlag(kEndHeaders));
     case kResetStream:
       ++reset_;
+      messages_.End(stream());
       return ++counts_.resets > kMaxResetsPerSecond ? "resets" : "";
     case kSettings:
       counts_.settings += 1 + static_cast<int>(payload_ / kTenSettings);
@@ -81,7 +93,7 @@ std::string_view FrameMeter::Count(absl::Duration now) {
     case kWindowUpdate:
       return ++counts_.window_updates > kMaxWindowUpdatesPerSecond ? "window updates" : "";
     case kData:
-      if (payload_ >= kSmallData || (flags & kEndStream) != 0) return "";
+      if (payload_ >= kSmallData || HasFlag(kEndStream)) return "";
       if (payload_ == 0) break;
       return ++counts_.small_data > kMaxSmallDataFramesPerSecond ? "small frames of data" : "";
     default:

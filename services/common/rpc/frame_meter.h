@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/time/time.h"
+#include "services/common/rpc/message_meter.h"
 
 namespace muster {
 
@@ -42,11 +43,18 @@ class FrameMeter {
   int TakeOpened() { return std::exchange(opened_, 0); }
   int TakeReset() { return std::exchange(reset_, 0); }
 
+  // Returns the bytes of messages that have not arrived whole.
+  size_t unfinished() const { return messages_.unfinished(); }
+  // The server has ended a stream. Thread-safe.
+  void EndStream(uint32_t stream) { messages_.End(stream); }
+
  private:
   enum class Part { kPreface, kHeader, kPayload, kNotAClient };
 
   std::string_view Count(absl::Duration now);
   std::string_view CountHeaders(bool ends);
+  uint32_t stream() const;
+  bool HasFlag(uint8_t flag) const { return (header_[4] & flag) != 0; }
 
   Part part_ = Part::kPreface;
   size_t position_ = 0;     // in the preface or the header
@@ -68,6 +76,8 @@ class FrameMeter {
   Counts counts_;
   int opened_ = 0;
   int reset_ = 0;
+  uint32_t last_stream_ = 0;  // that has begun
+  MessageMeter messages_;
 };
 
 }  // namespace muster

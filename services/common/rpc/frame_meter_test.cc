@@ -1,5 +1,6 @@
 #include "services/common/rpc/frame_meter.h"
 
+#include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -17,24 +18,24 @@ constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 class FrameMeterTest : public ::testing::Test {
  protected:
-  FrameMeterTest() { EXPECT_EQ(meter_.Read(kPreface, now_), ""); }
+  FrameMeterTest() { EXPECT_EQ(meter_->Read(kPreface, now_), ""); }
 
   // Reads the frame until there is too much; returns the number of frames before that, at most
   // `most`.
   int Repeat(const std::string& frame, int most) {
     for (int read = 0; read < most; ++read) {
-      if (!meter_.Read(frame, now_).empty()) return read;
+      if (!meter_->Read(frame, now_).empty()) return read;
     }
     return most;
   }
 
-  FrameMeter meter_;
+  std::unique_ptr<FrameMeter> meter_ = std::make_unique<FrameMeter>();
   absl::Duration now_ = absl::Hours(1);
 };
 
 TEST_F(FrameMeterTest, HeaderBlockIsBoundedByItsBytesAndItsFrames) {
   const std::string kilobyte(1024, 'x');
-  EXPECT_EQ(meter_.Read(Http2Frame(FrameType::kHeaders, 0, 1, kilobyte), now_), "");
+  EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kHeaders, 0, 1, kilobyte), now_), "");
   EXPECT_EQ(Repeat(Http2Frame(FrameType::kContinuation, 0, 1, ""), 100), kMaxContinuations);
   FrameMeter other;
   EXPECT_EQ(other.Read(kPreface, now_), "");
@@ -58,10 +59,10 @@ TEST_F(FrameMeterTest, CallsThatBeginOrAreResetAreTakenOnce) {
   const std::string bytes = Http2Frame(FrameType::kHeaders, kEndHeaders, 1, "header") +
                             Http2Frame(FrameType::kHeaders, kEndHeaders, 3, "header") +
                             Http2Frame(FrameType::kRstStream, 0, 1, "1234");
-  EXPECT_EQ(meter_.Read(bytes, now_), "");
-  EXPECT_EQ(meter_.TakeOpened(), 2);
-  EXPECT_EQ(meter_.TakeReset(), 1);
-  EXPECT_EQ(meter_.TakeOpened() + meter_.TakeReset(), 0);
+  EXPECT_EQ(meter_->Read(bytes, now_), "");
+  EXPECT_EQ(meter_->TakeOpened(), 2);
+  EXPECT_EQ(meter_->TakeReset(), 1);
+  EXPECT_EQ(meter_->TakeOpened() + meter_->TakeReset(), 0);
 }
 
 TEST_F(FrameMeterTest, FramesWithoutDataAreBoundedInEachSecond) {
@@ -86,9 +87,25 @@ TEST_F(FrameMeterTest, FramesWithoutDataAreBoundedInEachSecond) {
     EXPECT_EQ(Repeat(one.frame, one.limit), one.limit);
     now_ += absl::Seconds(1);
     EXPECT_EQ(Repeat(one.frame, 200'000), one.limit) << "in the next second";
-    meter_ = FrameMeter();
-    EXPECT_EQ(meter_.Read(kPreface, now_), "");
+    meter_ = std::make_unique<FrameMeter>();
+    EXPECT_EQ(meter_->Read(kPreface, now_), "");
   }
+}
+
+TEST_F(FrameMeterTest, MessagesAreUnfinishedUntilTheirStreamIsResetOrEnded) {
+  const std::string begun("\0\0\0\0\x64half", 9);
+  for (const uint32_t stream : {1, 3}) {
+    EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, "header"), now_),
+              "");
+    EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kData, 0, stream, begun), now_), "");
+  }
+  EXPECT_EQ(meter_->unfinished(), 18u);
+  EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kRstStream, 0, 1, "1234"), now_), "");
+  EXPECT_EQ(meter_->unfinished(), 9u);
+  meter_->EndStream(3);
+  EXPECT_EQ(meter_->unfinished(), 0u);
+  EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kData, 0, 3, begun), now_), "");
+  EXPECT_EQ(meter_->unfinished(), 0u) << "of a call that has ended";
 }
 
 TEST_F(FrameMeterTest, FramesAreFoundWhereverTheBytesAreCut) {

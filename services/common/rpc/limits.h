@@ -31,8 +31,8 @@ inline constexpr int kUploadWindowLarge = 16 * 1024 * 1024;
 inline constexpr int kUploadWindowSmall = 1024 * 1024;
 
 // A message is at most a chunk with its header; a plan of 100,000 nodes (CreateRun) is the only
-// other large one and has to fit as well. gRPC grants a peer credit for one whole message, so this
-// bounds what a stream can make a server hold.
+// other large one and has to fit as well. gRPC refuses a larger one when all of it has arrived:
+// message_meter.h bounds that.
 inline constexpr int kMaxMessageBytes = 8 * 1024 * 1024;
 
 // The same for a service without uploads and plans. The largest are batches of heartbeats, which

@@ -13,11 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 
 namespace muster {
 namespace {
 
+constexpr char kScheme[] = "http://";
 constexpr char kOfGrpc[] = "grpc_proxy";
 constexpr char kOfHttps[] = "https_proxy";
 constexpr std::array kShared = {kOfHttps, "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "http_proxy"};
@@ -41,7 +41,7 @@ std::optional<Proxy> Parse(const char* variable) {
     text.erase(0, scheme + 3);
   }
   text.resize(std::min(text.size(), text.find('/')));
-  text.erase(0, text.find('@') + 1);
+  text.erase(0, text.rfind('@') + 1);
   const size_t colon = text.rfind(':');
   const bool has_port = colon != std::string::npos && text.back() != ']';
   return Proxy{variable, text.substr(0, has_port ? colon : text.size()),
@@ -52,10 +52,17 @@ std::optional<Proxy> Parse(const char* variable) {
 std::string FaultOf(const Proxy& proxy) {
   const std::string url = ValueOf(proxy.variable.c_str());
   int port = 0;
-  if (absl::StrContains(url, "://") && !absl::StartsWith(url, "http://")) {
+  if (absl::StrContains(url, "://") && !absl::StartsWithIgnoreCase(url, kScheme)) {
     return "it does not begin with http://";
   }
-  if (!absl::SimpleAtoi(proxy.port, &port) || port < 1 || port > 65535) {
+  // gRPC takes no URL with a character that has to be escaped, such as a second "@".
+  const auto is_plain = [](char c) { return absl::ascii_isgraph(c) && c != '"' && c != '\\'; };
+  if (proxy.host.empty() || std::ranges::count(url, '@') > 1 ||
+      !std::ranges::all_of(url, is_plain)) {
+    return "it is not http://[USER:PASSWORD@]HOST:PORT";
+  }
+  const bool is_number = std::ranges::all_of(proxy.port, absl::ascii_isdigit);
+  if (!is_number || !absl::SimpleAtoi(proxy.port, &port) || port < 1 || port > 65535) {
     return "it does not end with a port between 1 and 65535";
   }
   return "";
@@ -99,7 +106,9 @@ std::string Choose(const char* target, const std::optional<Proxy>& proxy) {
   const std::string fault = proxy ? FaultOf(*proxy) : "";
   const std::string url = proxy && fault.empty() ? ValueOf(proxy->variable.c_str()) : "";
   OriginOf(target) = url.empty() ? "" : proxy->variable;
-  Set(target, url.empty() ? "" : absl::StrCat("http://", absl::StripPrefix(url, "http://")));
+  const bool has_scheme = absl::StartsWithIgnoreCase(url, kScheme);
+  Set(target,
+      url.empty() ? "" : absl::StrCat(kScheme, url.substr(has_scheme ? sizeof(kScheme) - 1 : 0)));
   return fault.empty() ? ""
                        : absl::StrCat("the proxy in ", proxy->variable, " is not used: ", fault);
 }

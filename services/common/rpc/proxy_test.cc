@@ -111,6 +111,23 @@ TEST_F(ProxyTest, ProxyThatCannotBeUsedIsReported) {
   }
 }
 
+TEST_F(ProxyTest, UrlThatGrpcCannotParseIsReported) {
+  for (const char* url : {"http://u:p@ss@proxy.example:1", "@", "http://:80", "proxy example:80"}) {
+    Clear();
+    Set("https_proxy", url);
+    EXPECT_EQ(UseOneProxy(),
+              "the proxy in https_proxy is not used: it is not http://[USER:PASSWORD@]HOST:PORT")
+        << url;
+  }
+  Clear();
+  Set("https_proxy", "proxy.example:+80");
+  EXPECT_NE(UseOneProxy(), "");
+  Clear();
+  Set("https_proxy", "HTTP://proxy.example:80");
+  EXPECT_EQ(UseOneProxy(), "");
+  EXPECT_EQ(Value("grpc_proxy"), "http://proxy.example:80");
+}
+
 TEST_F(ProxyTest, ProxyOfOtherProgramsIsIgnored) {
   Set("ALL_PROXY", "socks5://proxy.example:1080");
   EXPECT_EQ(UseOneProxy(), "");

@@ -3,13 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "muster/v1/shares.grpc.pb.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/errors/shares.h"
 #include "services/common/rpc/call_end.h"
 #include "services/common/rpc/status.h"
 
@@ -19,6 +23,8 @@ namespace {
 constexpr std::chrono::seconds kAnswerWithin(30);
 constexpr int64_t kSlowest = 64 * 1024;  // bytes a second
 constexpr int64_t kPiece = 256 * 1024;
+constexpr size_t kMaxListBytes = size_t{256} << 20;
+constexpr size_t kLeastPage = 16 * 1024;  // counts for a smaller one
 
 std::chrono::system_clock::time_point DeadlineFor(int64_t bytes) {
   return std::chrono::system_clock::now() + kAnswerWithin + std::chrono::seconds(bytes / kSlowest);
@@ -120,6 +126,25 @@ absl::Status ShareTransfer::SendFrom(const v1::OpenShareResponse& opened,
   }
   const absl::Status status = FromGrpc(stream->Finish());
   return read.ok() ? status : read;
+}
+
+absl::Status ShareTransfer::ListAll(v1::ListSharesRequest request,
+                                    absl::FunctionRef<void(v1::ListSharesResponse)> handle) {
+  std::set<std::string> tokens;
+  size_t bytes = 0;
+  do {
+    ASSIGN_OR_RETURN(v1::ListSharesResponse page, List(request));
+    bytes += std::max(page.ByteSizeLong(), kLeastPage);
+    if (bytes > kMaxListBytes) {
+      return errors::EndlessShareList(absl::StrCat("it has more than ", kMaxListBytes, " bytes"));
+    }
+    request.set_page_token(page.next_page_token());
+    if (!tokens.insert(request.page_token()).second) {
+      return errors::EndlessShareList("a page refers to an earlier one");
+    }
+    handle(std::move(page));
+  } while (!request.page_token().empty());
+  return absl::OkStatus();
 }
 
 // Not thread-safe.

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/shares.pb.h"
@@ -70,6 +71,10 @@ class ShareTransfer {
   // Operators may name a relay.
   absl::StatusOr<v1::Share> Get(const v1::ShareKey& key, const std::string& relay = "");
   absl::StatusOr<v1::ListSharesResponse> List(const v1::ListSharesRequest& request);
+  // Passes all pages from `request` on to `handle`. INTERNAL (ENDLESS_SHARE_LIST) if a page refers
+  // to an earlier one, or if there are more than 256 MiB: relays of other networks make pages.
+  absl::Status ListAll(v1::ListSharesRequest request,
+                       absl::FunctionRef<void(v1::ListSharesResponse)> handle);
   absl::Status Remove(const v1::ShareKey& key, const std::string& relay = "");
   absl::Status Report(const v1::Share& share);
   absl::Status Answer(const v1::AnswerShareQueryRequest& answer);

@@ -55,6 +55,7 @@ const (
 	DrainTimeout               = "DRAIN_TIMEOUT"
 	DuplicateAgent             = "DUPLICATE_AGENT"
 	EmptyPlan                  = "EMPTY_PLAN"
+	EndlessShareList           = "ENDLESS_SHARE_LIST"
 	ErrorResult                = "ERROR_RESULT"
 	FileExists                 = "FILE_EXISTS"
 	FileLocked                 = "FILE_LOCKED"

@@ -1,0 +1,56 @@
+// The unfinished messages that the peer of one connection sends.
+#ifndef MUSTER_SERVICES_COMMON_RPC_MESSAGE_METER_H_
+#define MUSTER_SERVICES_COMMON_RPC_MESSAGE_METER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "services/common/base/mutex.h"
+
+namespace muster {
+
+// The bytes of messages that have not arrived whole, of one connection. A node sends at most 16
+// chunks of 1 MiB at a time (limits.h). Connections that forward the calls of others may have this
+// much of each message.
+inline constexpr size_t kMaxUnfinishedBytes = size_t{32} << 20;
+
+// Reads the messages in the data of streams: each begins with a byte and its length in four bytes
+// (gRPC over HTTP2, "Length-Prefixed-Message"). gRPC 1.51 compares a message with its largest size
+// only when it is whole, grants credit for the length that the peer has declared, and keeps all of
+// it. Thread-safe.
+class MessageMeter {
+ public:
+  // A stream begins. Data of other streams is ignored: it may follow the end that the server gave
+  // to a call.
+  void Begin(uint32_t stream);
+
+  // Reads the next bytes of the stream's data. Returns false if they exceed kMaxUnfinishedBytes in
+  // one message.
+  bool Read(uint32_t stream, std::string_view bytes);
+
+  // The stream has ended, or its client sends nothing more.
+  void End(uint32_t stream);
+
+  // Returns the unfinished bytes of all streams.
+  size_t unfinished() const;
+
+ private:
+  static constexpr size_t kPrefix = 5;
+
+  // The message that is being received.
+  struct Message {
+    size_t received = 0;
+    uint64_t size = 0;  // with the prefix; unknown until it was received
+  };
+
+  mutable Mutex mutex_;
+  absl::flat_hash_map<uint32_t, Message> streams_ ABSL_GUARDED_BY(mutex_);
+  size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_RPC_MESSAGE_METER_H_
