@@ -42,6 +42,7 @@ std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
         if (payload_ > 0) part_ = Part::kPayload;
         const std::string_view excess = Count(now);
         if (!excess.empty()) return excess;
+        if (payload_ == 0) EndIfLast();
       }
     } else {
       read = std::min(bytes.size(), payload_);
@@ -49,7 +50,10 @@ std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
       if (header_[3] == kData && !messages_.Read(stream(), bytes.substr(0, read))) {
         return "bytes in one message";
       }
-      if (payload_ == 0) part_ = Part::kHeader;
+      if (payload_ == 0) {
+        part_ = Part::kHeader;
+        EndIfLast();
+      }
     }
     bytes.remove_prefix(read);
   }
@@ -59,6 +63,13 @@ std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
 uint32_t FrameMeter::stream() const {
   return uint32_t{header_[5]} << 24 | uint32_t{header_[6]} << 16 | uint32_t{header_[7]} << 8 |
          header_[8];
+}
+
+// The frame was read.
+void FrameMeter::EndIfLast() {
+  if ((header_[3] == kData || header_[3] == kHeaders) && HasFlag(kEndStream)) {
+    messages_.End(stream());
+  }
 }
 
 // Counts the frame whose header was read.

@@ -53,6 +53,7 @@ class FrameMeter {
 
   std::string_view Count(absl::Duration now);
   std::string_view CountHeaders(bool ends);
+  void EndIfLast();
   uint32_t stream() const;
   bool HasFlag(uint8_t flag) const { return (header_[4] & flag) != 0; }
 

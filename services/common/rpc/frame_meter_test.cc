@@ -94,11 +94,15 @@ TEST_F(FrameMeterTest, FramesWithoutDataAreBoundedInEachSecond) {
 
 TEST_F(FrameMeterTest, MessagesAreUnfinishedUntilTheirStreamIsResetOrEnded) {
   const std::string begun("\0\0\0\0\x64half", 9);
-  for (const uint32_t stream : {1, 3}) {
+  for (const uint32_t stream : {1, 3, 5, 7}) {
     EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kHeaders, kEndHeaders, stream, "header"), now_),
               "");
     EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kData, 0, stream, begun), now_), "");
   }
+  EXPECT_EQ(meter_->unfinished(), 36u);
+  EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kData, kEndStream, 5, "end"), now_), "");
+  EXPECT_EQ(meter_->unfinished(), 27u);
+  EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kData, kEndStream, 7, ""), now_), "");
   EXPECT_EQ(meter_->unfinished(), 18u);
   EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kRstStream, 0, 1, "1234"), now_), "");
   EXPECT_EQ(meter_->unfinished(), 9u);
