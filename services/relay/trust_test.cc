@@ -88,10 +88,10 @@ TEST_F(TrustTest, LongListIsSentInParts) {
 }
 
 TEST_F(TrustTest, RevocationsOfAParentAreBounded) {
-  // 100 names of two characters.
+  // 100 names of two characters, in two copies.
   Trust trust(
       "fleet.test", [] { return std::vector<Certificate>(); }, topology_, canceller_, clock_,
-      100 * 66);
+      2 * 100 * 66);
   const auto send = [&](int first, int last, bool reset = false) {
     v1::AttachResponse::Revoked revoked;
     revoked.set_reset(reset);
