@@ -199,7 +199,7 @@ TEST_F(HeartbeatServiceTest, MalformedBytesEndTheStream) {
   queue.Shutdown();
   while (queue.Next(&tag, &ok)) {
   }
-  EXPECT_EQ(ReasonOf(FromGrpc(status)), "INVALID_HEARTBEAT") << status.error_message();
+  EXPECT_EQ(ReasonOf(FromGrpc(status)), "NO_READABLE_MESSAGE") << status.error_message();
 }
 
 TEST_F(HeartbeatServiceTest, HugeTextsAreTruncatedAndOddOnesAreEscaped) {
