@@ -62,9 +62,7 @@ void DownstreamStream::OnMessage(grpc::ByteBuffer message) {
   sink_->HandleMessage(std::move(message));
 }
 
-void DownstreamStream::OnHalfClose() {
-  sink_->HandleHalfClose();
-}
+void DownstreamStream::OnHalfClose() { sink_->HandleHalfClose(); }
 
 void DownstreamStream::OnWritable() {
   if (sink_ != nullptr) sink_->HandleSent();
