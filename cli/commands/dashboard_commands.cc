@@ -24,7 +24,7 @@ constexpr char kPath[] = "/api/v1/dashboard-links";
 // Asks one gateway after another until one is reachable.
 absl::StatusOr<HttpsAnswer> RequestLink(const OperatorContext& context) {
   HttpsClient https(context.fleet_ca_pem, context.certificate_chain_pem,
-                    context.private_key_pem.view(), context.fleet);
+                    context.private_key_pem.view(), HttpsClient::GatewayOf{context.fleet});
   absl::StatusOr<HttpsAnswer> answer = errors::NoGateway();
   for (const std::string& gateway : context.gateway_urls) {
     answer = https.Post(absl::StrCat(absl::StripSuffix(gateway, "/"), kPath));

@@ -153,17 +153,17 @@ absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const
   return errors::GatewayUnreachable(absl::StrCat("cannot connect to ", AddressOf(url), ": ", why));
 }
 
-// The fleet of a handle's gateway, in the data of its TLS contexts.
-int FleetIndex() {
+// The wanted identity, in the data of a handle's TLS contexts.
+int IdentityIndex() {
   static const int index = SSL_CTX_get_ex_new_index(0, nullptr, nullptr, nullptr, nullptr);
   return index;
 }
 
-bool IsGateway(X509* certificate, const std::string& fleet) {
+bool Has(X509* certificate, const HttpsClient::GatewayOf& wanted) {
   X509_up_ref(certificate);
   const auto uri = Certificate::Adopt(certificate).Uri();
-  if (!uri.ok()) return false;
-  const auto identity = ParseIdentity(*uri, fleet);
+  if (!uri.ok()) return wanted.or_none;
+  const auto identity = ParseIdentity(*uri, wanted.fleet);
   if (!identity.ok()) return false;
   const auto* service = std::get_if<ServiceIdentity>(&identity->name);
   return service != nullptr && service->role == ServiceRole::kGateway;
@@ -174,16 +174,16 @@ int VerifyGateway(int valid, X509_STORE_CTX* chain) {
   if (valid != 1 || X509_STORE_CTX_get_error_depth(chain) > 0) return valid;
   const auto* ssl =
       static_cast<SSL*>(X509_STORE_CTX_get_ex_data(chain, SSL_get_ex_data_X509_STORE_CTX_idx()));
-  const auto* fleet =
-      static_cast<const std::string*>(SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), FleetIndex()));
-  if (IsGateway(X509_STORE_CTX_get_current_cert(chain), *fleet)) return 1;
+  const auto* wanted = static_cast<const HttpsClient::GatewayOf*>(
+      SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), IdentityIndex()));
+  if (Has(X509_STORE_CTX_get_current_cert(chain), *wanted)) return 1;
   X509_STORE_CTX_set_error(chain, X509_V_ERR_APPLICATION_VERIFICATION);
   return 0;
 }
 
-CURLcode SetGatewayVerifier(CURL*, void* context, void* fleet) {
+CURLcode SetGatewayVerifier(CURL*, void* context, void* wanted) {
   auto* tls = static_cast<SSL_CTX*>(context);
-  SSL_CTX_set_ex_data(tls, FleetIndex(), fleet);
+  SSL_CTX_set_ex_data(tls, IdentityIndex(), wanted);
   SSL_CTX_set_verify(tls, SSL_VERIFY_PEER, VerifyGateway);
   return CURLE_OK;
 }
@@ -191,11 +191,11 @@ CURLcode SetGatewayVerifier(CURL*, void* context, void* fleet) {
 }  // namespace
 
 HttpsClient::HttpsClient(std::string_view ca_pem, std::string_view certificate_pem,
-                         std::string_view key_pem, std::string fleet)
-    : fleet_(std::move(fleet)), curl_(NewHttpsHandle({ca_pem, certificate_pem, key_pem})) {
-  if (!fleet_.empty()) {
+                         std::string_view key_pem, std::optional<GatewayOf> identity)
+    : identity_(std::move(identity)), curl_(NewHttpsHandle({ca_pem, certificate_pem, key_pem})) {
+  if (identity_) {
     curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_FUNCTION, SetGatewayVerifier);
-    curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_DATA, &fleet_);
+    curl_easy_setopt(curl_.get(), CURLOPT_SSL_CTX_DATA, const_cast<GatewayOf*>(&*identity_));
   }
   curl_easy_setopt(curl_.get(), CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(curl_.get(), CURLOPT_TIMEOUT,

@@ -2,6 +2,7 @@
 #ifndef MUSTER_CLI_RPC_HTTPS_CLIENT_H_
 #define MUSTER_CLI_RPC_HTTPS_CLIENT_H_
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,12 +20,19 @@ struct HttpsAnswer {
 // A client that reuses its connection. Not thread-safe.
 class HttpsClient {
  public:
-  // Takes PEM: the CA of the server, the client's chain and its key. With a `fleet` the server's
-  // certificate has to be that of a gateway of it; otherwise requests fail with
-  // SERVER_CERTIFICATE_REFUSED.
+  // The identity that the certificate of the server has to have, beside its host name.
+  struct GatewayOf {
+    std::string fleet;
+    // Accepts also a certificate without an identity of a fleet, as operators give them to the
+    // status listeners of runs.
+    bool or_none = false;
+  };
+
+  // Takes PEM: the CA of the server, the client's chain and its key. Requests to a server without
+  // the `identity` fail with SERVER_CERTIFICATE_REFUSED.
   HttpsClient(std::string_view ca_pem, std::string_view certificate_pem, std::string_view key_pem,
-              std::string fleet = "");
-  HttpsClient(const HttpsClient&) = delete;  // curl_ refers to fleet_
+              std::optional<GatewayOf> identity = std::nullopt);
+  HttpsClient(const HttpsClient&) = delete;  // curl_ refers to identity_
 
   // Sends a GET request, limited to 20 s and 256 MiB. With an `etag` the answer may be `unchanged`.
   // Returns UNAVAILABLE (GATEWAY_UNREACHABLE) if the connection or the TLS handshake fails. For any
@@ -44,7 +52,7 @@ class HttpsClient {
   absl::StatusOr<HttpsAnswer> PerformOnce(const std::string& url, bool idempotent,
                                           bool* repeatable);
 
-  const std::string fleet_;
+  const std::optional<GatewayOf> identity_;
   const Curl curl_;
 };
 

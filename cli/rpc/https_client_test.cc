@@ -4,8 +4,10 @@
 #include <httplib.h>
 
 #include <atomic>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -48,9 +50,9 @@ class HttpsClientTest : public ::testing::Test {
   std::string Url(const std::string& path) const {
     return "https://localhost:" + std::to_string(port_) + path;
   }
-  HttpsClient Client(const std::string& fleet = "") const {
+  HttpsClient Client(std::optional<HttpsClient::GatewayOf> identity = std::nullopt) const {
     return HttpsClient(middle_.certificate().ToPem() + root_.certificate().ToPem(), leaf_.ToPem(),
-                       key_.ToPkcs8Pem()->view(), fleet);
+                       key_.ToPkcs8Pem()->view(), std::move(identity));
   }
 
   X509_STORE* Trust() const {
@@ -116,9 +118,9 @@ TEST_F(HttpsClientTest, ServerOfAnotherFleetIsNotUnreachable) {
 }
 
 TEST_F(HttpsClientTest, OnlyAGatewayOfTheFleetIsAcceptedIfRequired) {
-  HttpsClient client = Client(kFleet);
+  HttpsClient client = Client(HttpsClient::GatewayOf{kFleet, /*or_none=*/true});
   EXPECT_TRUE(client.Get(Url("/busy")).ok());
-  HttpsClient of_another = Client("fleet-12345678.muster");
+  HttpsClient of_another = Client(HttpsClient::GatewayOf{"fleet-12345678.muster"});
   EXPECT_EQ(ReasonOf(of_another.Get(Url("/busy")).status()), "SERVER_CERTIFICATE_REFUSED");
 
   const auto relay_leaf =

@@ -30,7 +30,7 @@ std::string FleetOf(std::string_view certificate_pem) {
 StatusEndpoint::StatusEndpoint(const StatusCredentials& credentials)
     : url_(credentials.StatusUrl()),
       https_(credentials.ca_cert, credentials.client_cert, credentials.client_key.view(),
-             FleetOf(credentials.client_cert)) {}
+             HttpsClient::GatewayOf{FleetOf(credentials.client_cert), /*or_none=*/true}) {}
 
 absl::StatusOr<std::string> StatusEndpoint::Get() {
   ASSIGN_OR_RETURN(auto answer, https_.Get(url_));

@@ -70,7 +70,8 @@ void ConnectionCloser::Check(const Floods& floods) {
   }
   if (const size_t closed = DrainFloodedConnections(); closed > 0) {
     metrics_.CountClosedConnections("too_many_frames", closed);
-    Log(LogLevel::kWarning, "closed connections whose client sent too many frames without data",
+    Log(LogLevel::kWarning,
+        "closed connections whose client sent too many frames or unfinished messages",
         {{"closed", static_cast<int64_t>(closed)}});
   }
   std::vector<int> ports;
