@@ -25,7 +25,8 @@ func TestEndlessMessageHurtsNobodyElse(t *testing.T) {
 	defer cancel()
 	endless := smallResult(id, "logs", "n1", strings.Repeat("x", 200<<20))
 	_, err := musterv1.NewResultServiceClient(connection).SubmitResult(ctx, endless)
-	if status.Code(err) != codes.Unavailable {
+	// The reason arrives with the end of the connection, if the client reads it before its write fails.
+	if code := status.Code(err); code != codes.ResourceExhausted && code != codes.Unavailable {
 		t.Errorf("200 MiB in one message: %v", err)
 	}
 	if peak := must(f.Process(fleet.Aggregator))(t).PeakMemory(); peak > 256<<20 {
