@@ -56,6 +56,8 @@ void LogOutcome(const std::string& run, const std::string& plugin,
 // message.
 bool IsTemporary(const client::Status& status) {
   if (status.reason == "NOT_ATTACHED" || status.reason == "ALREADY_RUNNING") return true;
+  // By this clock the deadline has passed, or the certificate has ended.
+  if (status.reason == "NOT_COMMITTED_IN_TIME") return true;
   if (status.reason == "INVALID_CONFIG") return status.message.starts_with("client_cert: ");
   const std::string reason =
       status.reason.empty() ? status.message.substr(0, status.message.find(':')) : status.reason;
