@@ -9,7 +9,6 @@
 #include "services/common/identity/certificate.h"
 
 namespace muster::cli {
-
 namespace {
 
 // Returns the fleet in the URI of a run's credential, "spiffe://RUN.FLEET/viewer"; "unknown" if the

@@ -141,6 +141,11 @@ std::string Process::Reap() const {
   return absl::StrCat("killed by signal ", info.si_status, " (", ::strsignal(info.si_status), ")");
 }
 
+std::optional<Process> FindByPidFile(const std::string& path) {
+  const auto identity = ReadPidFile(path);
+  return identity ? Process::Find(*identity) : std::nullopt;
+}
+
 void StopProcess(const Process& process, absl::Duration grace,
                  const std::function<void()>& on_wait) {
   process.Signal(SIGTERM);

@@ -77,6 +77,9 @@ class Process {
   UniqueFd pidfd_;
 };
 
+// Returns the process of a pid file if it is still running.
+std::optional<Process> FindByPidFile(const std::string& path);
+
 // Sends SIGTERM, and SIGKILL if the process is still running after `grace`. Resumes a suspended
 // process, which would not handle SIGTERM. Calls `on_wait` if the process runs for 2 s more.
 void StopProcess(const Process& process, absl::Duration grace,

@@ -21,9 +21,7 @@ Service::~Service() {
 }
 
 void Service::Start() {
-  if (const auto identity = ReadPidFile(spec_.pid_file)) {
-    if (auto leftover = Process::Find(*identity)) return Adopt(*std::move(leftover));
-  }
+  if (auto leftover = FindByPidFile(spec_.pid_file)) return Adopt(*std::move(leftover));
   Spawn();
 }
 

@@ -24,9 +24,7 @@ bool StopLeftoverServices(const Home& home, absl::Duration grace,
   bool found = false;
   for (auto service = kServices.rbegin(); service != kServices.rend(); ++service) {
     const std::string pid_file = PidFile(home, *service);
-    const auto identity = ReadPidFile(pid_file);
-    const auto process = identity ? Process::Find(*identity) : std::nullopt;
-    if (process) {
+    if (const auto process = FindByPidFile(pid_file)) {
       found = true;
       report_line(absl::StrCat("Stopping ", ToAbsl(*service), " (process ", process->pid(),
                                "), which is running without a supervisor."));
@@ -42,9 +40,9 @@ void ReportWait(const Home& home, const Process& supervisor, absl::Duration drai
                 absl::Duration grace, const ReportProgress& report_line) {
   std::vector<std::string> running;
   for (const std::string_view service : kServices) {
-    const auto identity = ReadPidFile(PidFile(home, service));
-    if (!identity || !Process::Find(*identity)) continue;
-    running.push_back(absl::StrCat(ToAbsl(service), " (process ", identity->pid, ")"));
+    const auto process = FindByPidFile(PidFile(home, service));
+    if (!process) continue;
+    running.push_back(absl::StrCat(ToAbsl(service), " (process ", process->pid(), ")"));
   }
   report_line(absl::StrCat(
       "Waiting for the supervisor (process ", supervisor.pid(), ") to stop ",
@@ -63,17 +61,14 @@ std::optional<Process> RunningSupervisor(const Home& home) {
 
 bool AnyServiceRuns(const Home& home) {
   return std::ranges::any_of(kServices, [&](std::string_view service) {
-    const auto identity = ReadPidFile(PidFile(home, service));
-    return identity && Process::Find(*identity);
+    return FindByPidFile(PidFile(home, service)).has_value();
   });
 }
 
 bool StopServices(const Home& home, absl::Duration drain, const ReportProgress& report_line) {
   std::optional<Process> supervisor = RunningSupervisor(home);
-  if (!supervisor) {  // it may have been started just now, and not have the lock yet
-    const auto identity = ReadPidFile(PidFile(home, "supervisor"));
-    if (identity) supervisor = Process::Find(*identity);
-  }
+  // It may have been started just now, and not have the lock yet.
+  if (!supervisor) supervisor = FindByPidFile(PidFile(home, "supervisor"));
   if (supervisor) {
     const absl::Duration grace = drain * kServices.size() + kStopMargin;
     StopProcess(*supervisor, grace,

@@ -65,19 +65,6 @@ func TestServicesAndCommandsNeedNoProxyForThisMachine(t *testing.T) {
 	must(f.Muster("dashboard"))(t)
 }
 
-// An `up` that gives up leaves no services behind, not even a supervisor that is just starting.
-func TestUpThatTimesOutStopsWhatItStarted(t *testing.T) {
-	t.Parallel()
-	f := must(fleet.New(""))(t)
-	closeAtEnd(t, f)
-	_, err := f.Muster("up", "--port", "0", "--timeout", "1ms")
-	wantExit(t, err, 1, "SERVICE_FAILED")
-	if left := f.Processes(); len(left) > 0 {
-		t.Errorf("still running: %v", left)
-	}
-	check(t, f.Up())
-}
-
 func TestSecondAgentOfFolderFails(t *testing.T) {
 	t.Parallel()
 	n := attached(t, up(t), "n1")

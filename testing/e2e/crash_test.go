@@ -279,6 +279,19 @@ func TestUpAfterKillOfTheSupervisorKeepsTheAddresses(t *testing.T) {
 	check(t, submit(t, credential, credential.Run, "logs", "n1", "after"))
 }
 
+// An `up` that gives up leaves no services behind, not even a supervisor that is just starting.
+func TestUpThatTimesOutStopsWhatItStarted(t *testing.T) {
+	t.Parallel()
+	f := must(fleet.New(""))(t)
+	closeAtEnd(t, f)
+	_, err := f.Muster("up", "--port", "0", "--timeout", "1ms")
+	wantExit(t, err, 1, "SERVICE_FAILED")
+	if left := f.Processes(); len(left) > 0 {
+		t.Errorf("still running: %v", left)
+	}
+	check(t, f.Up())
+}
+
 // killUntilRestart kills a supervised process, and returns when another one has taken its place.
 func killUntilRestart(t *testing.T, f *fleet.Fleet, name string, arguments ...string) {
 	t.Helper()

@@ -219,9 +219,7 @@ std::string NextStep(v1::Reason reason, const PairFacts& facts, const Outlook& o
                          " unless its result arrives");
   switch (reason) {
     case v1::REASON_NOT_STARTED:
-      if (outlook.start_by == absl::InfinitePast() || outlook.start_by >= outlook.deadline) {
-        return deadline;
-      }
+      if (outlook.start_by == absl::InfinitePast()) return deadline;
       return absl::StrCat("the run fails at ", ClockTime(outlook.start_by, now.wall),
                           " unless a node of its plan sends a heartbeat");
     case v1::REASON_NOT_RESPONDING:

@@ -63,7 +63,8 @@ struct Outlook {
   bool ended = false;
   bool reported = false;  // an agent of the plan has reported work
   absl::Time deadline = absl::InfiniteFuture();
-  // Until when an agent of the plan has to report; the infinite past if none has to.
+  // Until when an agent of the plan has to report; the infinite past if none has to before the
+  // deadline.
   absl::Time start_by = absl::InfinitePast();
   absl::Duration lost_after = absl::InfiniteDuration();
   bool fail_fast = false;

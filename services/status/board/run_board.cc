@@ -296,7 +296,8 @@ Outlook RunBoard::OutlookNow() const {
   outlook.fail_fast = run_.fail_fast();
   outlook.reported = start_.reported();
   if (const auto report_by = start_.ReportBy(context_.ready_since())) {
-    outlook.start_by = clock_.Now().WallOf(*report_by);
+    const absl::Time start_by = clock_.Now().WallOf(*report_by);
+    if (start_by < outlook.deadline) outlook.start_by = start_by;
   }
   return outlook;
 }

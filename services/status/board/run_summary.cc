@@ -119,8 +119,7 @@ void AddStragglers(const v1::Run& run, const PairTable& pairs, const PairView& v
 // Returns what a run waits for that has not begun, or whose pairs all have an outcome.
 std::string WhyWaiting(const v1::RunStatus& status, const v1::Run& run, const Outlook& outlook,
                        const Moment& now) {
-  if (status.state() == v1::RUN_STATE_PLANNED && outlook.start_by != absl::InfinitePast() &&
-      outlook.start_by < outlook.deadline) {
+  if (status.state() == v1::RUN_STATE_PLANNED && outlook.start_by != absl::InfinitePast()) {
     return absl::StrCat("fails at ", ClockTime(outlook.start_by, now.wall),
                         " unless an agent of its plan reports");
   }
