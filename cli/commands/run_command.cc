@@ -238,6 +238,7 @@ absl::Status WriteRunCredentials(Console& console, Client& client, const RunArgu
     return WriteSecretOutput(console, arguments.credentials, CredentialsJson(credentials).view());
   }
   ASSIGN_OR_RETURN(const auto home, supervisor::HomeFromEnvironment());
+  RemoveExpiredCredentials(home, absl::Now());
   return WriteCredentials(home, run, credentials);
 }
 

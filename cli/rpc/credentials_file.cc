@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "cli/output/format.h"
 #include "cli/rpc/id_prefix.h"
+#include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
@@ -169,6 +171,16 @@ absl::StatusOr<StatusCredentials> ReadCredentials(const std::string& path, absl:
   if (!credentials.ok()) return credentials.status();
   RETURN_IF_ERROR(Check(*credentials, now, max_age));
   return credentials;
+}
+
+void RemoveExpiredCredentials(const Home& home, absl::Time now) {
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(Folder(home), error), end; !error && it != end;
+       it.increment(error)) {
+    const std::string path = it->path().string();
+    const auto read = ReadCredentials(path, now, absl::InfiniteDuration());
+    if (ReasonOf(read.status()) == "CERTIFICATE_EXPIRED") unlink(path.c_str());
+  }
 }
 
 std::optional<Identity> IdentityOf(const StatusCredentials& credentials) {

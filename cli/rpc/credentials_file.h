@@ -49,6 +49,10 @@ std::string CredentialsPath(const Home& home, const std::string& run);
 absl::Status WriteCredentials(const Home& home, const std::string& run,
                               const StatusCredentials& credentials);
 
+// Removes the files in that folder whose certificates have expired at `now`. A file that cannot be
+// read or removed stays.
+void RemoveExpiredCredentials(const Home& home, absl::Time now);
+
 // Reads and checks a file. Each error has its own reason: NOT_FOUND (CREDENTIALS_NOT_FOUND);
 // FAILED_PRECONDITION (SECRET_FILE_EXPOSED) if others can read it; FAILED_PRECONDITION
 // (CREDENTIALS_TOO_OLD) if it was created longer than `max_age` before `now`, or after `now`;

@@ -104,6 +104,18 @@ TEST_F(CredentialsFileTest, EachInvalidFileHasItsOwnReason) {
   EXPECT_EQ(ReasonAt(now_, path), "SECRET_FILE_EXPOSED");
 }
 
+TEST_F(CredentialsFileTest, OnlyExpiredFilesAreRemoved) {
+  const std::string path = Write();
+  const std::string foreign = folder_ / "home/credentials/notes.json";
+  std::ofstream(foreign) << "{}";
+  RemoveExpiredCredentials(home_, now_ + absl::Hours(25));
+  EXPECT_TRUE(std::filesystem::exists(path)) << "the certificate is valid";
+  RemoveExpiredCredentials(home_, now_ + absl::Hours(24 * 365 * 100));
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_TRUE(std::filesystem::exists(foreign));
+  RemoveExpiredCredentials(Home(folder_ / "nothing"), now_);
+}
+
 TEST_F(CredentialsFileTest, FileOfAnotherRunFails) {
   const auto root = FleetRoot::Create("fleet-01.muster", *PrivateKey::Generate(), now_);
   PrivateKey key = *PrivateKey::Generate();

@@ -16,6 +16,7 @@ import (
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
 	"muster.example/services/client/go/peer"
+	"muster.example/services/client/go/reasons"
 )
 
 // Deliverer delivers to the aggregator for the client in the context (fleet.WithClient); *muster.Client implements it.
@@ -93,7 +94,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 	pair := strconv.Quote(key.Plugin + "/" + key.Node)
 	if !peer.ValidName(key.Plugin) || !peer.ValidName(key.Node) || !h.planned(key.Plugin) {
-		return "not expected in run " + h.run + ": " + pair
+		return "not expected in run " + h.run + ": " + pair + " (" + reasons.PairNotPlanned + ")"
 	}
 	id, err := peer.FromCertificate(r.TLS.PeerCertificates[0])
 	if err == nil {
@@ -101,7 +102,7 @@ func (h *handler) forbidden(r *http.Request, key muster.Key) string {
 	}
 	if err != nil {
 		h.metrics.RefusedIdentity("run", h.log, listen.Describe(r.TLS.PeerCertificates[0]), r.RemoteAddr, err)
-		return "the certificate does not permit to deliver " + pair + ": " + err.Error()
+		return "the certificate does not permit to deliver " + pair + ": " + err.Error() + " (" + reasons.NotYours + ")"
 	}
 	return ""
 }

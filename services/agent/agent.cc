@@ -78,6 +78,17 @@ void LogHeartbeats(const client::Status& status) {
   }
 }
 
+// Returns a watcher that logs why the delivery waits, whenever the reason changes.
+client::WaitWatcher LogWaits(const client::Config& config) {
+  return [run = config.run, plugin = config.plugin,
+          last = std::string()](const client::Status& why) mutable {
+    if (why.reason == last) return;
+    last = why.reason;
+    Log(LogLevel::kWarning, "the result is not delivered yet; trying again",
+        {{"run", run}, {"plugin", plugin}, {"error", why.message}, {"next_step", why.next_step}});
+  };
+}
+
 // Returns the definition from the configuration or the fleet, if the mode requires one or is
 // unknown.
 absl::StatusOr<std::optional<PluginDefinition>> FindDefinition(AgentConfig& config,
@@ -313,6 +324,7 @@ absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
                                                 config.client.plugin, config.client.node));
   client->SetPhase(Phase::kChecking);
   client->StartHeartbeats(LogHeartbeats);
+  client->WatchWaits(LogWaits(config.client));
   Preflight preflight(config.client, *client);
   preflight.AwaitFirst(kPreflightLimit, stop);
   ASSIGN_OR_RETURN(auto assignment, Assign(config, *client, stop));

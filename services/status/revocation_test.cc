@@ -5,9 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 #include "testing/fixtures/test_heartbeat_stream.h"
 #include "testing/fixtures/test_status.h"
@@ -88,6 +90,27 @@ TEST_F(RevocationTest, HeartbeatOfARevokedAgentIsRejected) {
   EXPECT_NE(pair.next().find("timed out"), std::string::npos) << pair.next();
   other.Send(other.Next());
   EXPECT_EQ(PairOf(*status_.Get(run_), "n2").presence(), v1::PRESENCE_ONLINE);
+}
+
+// A relay that was removed from the fleet is revoked, and no run waits for it.
+TEST_F(RevocationTest, RevokedRelayCausesNoDoubt) {
+  const TestIdentity r1 = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"});
+  {
+    grpc::ClientContext context;
+    const auto stub = v1::HeartbeatService::NewStub(status_.Connect(r1));
+    const auto stream = stub->RelayHeartbeats(&context);
+    v1::RelayHeartbeatsRequest hello;
+    hello.set_relay("r1");
+    v1::RelayHeartbeatsResponse response;
+    ASSERT_TRUE(stream->Write(hello) && stream->Read(&response));
+    context.TryCancel();
+    stream->Finish();
+  }
+  status_.Await(run_, [](const v1::RunStatus& s) {
+    return absl::StrContains(s.doubt(), "relay r1 is not connected");
+  });
+  Revoke(absl::StrCat("spiffe://", fleet_.name(), "/service/relay/r1"));
+  status_.Await(run_, [](const v1::RunStatus& s) { return s.doubt().empty(); });
 }
 
 }  // namespace

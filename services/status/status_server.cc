@@ -4,12 +4,14 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/identity/identity.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
@@ -22,6 +24,7 @@
 #include "services/status/board/board.h"
 #include "services/status/board/board_metrics.h"
 #include "services/status/heartbeat_subsystem.h"
+#include "services/status/heartbeats/sender.h"
 #include "services/status/pair_reader.h"
 #include "services/status/status_service.h"
 #include "services/status/status_store.h"
@@ -71,6 +74,7 @@ class Assembly : public StatusServer {
 
  private:
   Board::Options BoardOptions();
+  std::vector<const RelayState*> LostRelays() const;
   void AddGauges();
   absl::Status Remember();
   void RestorePairs(const std::string& run);
@@ -153,7 +157,7 @@ Board::Options Assembly::BoardOptions() {
   options.hub = &hub_;
   options.verdicts = &verdicts_;
   options.doubt = [this] { return heartbeats_->registry().doubt(); };
-  options.lost_relays = [this] { return heartbeats_->registry().lost_relays(); };
+  options.lost_relays = [this] { return LostRelays(); };
   options.event = [this](const std::string& node, const v1::NodeEvent& event) {
     store_->AddEvent(node, event);
   };
@@ -167,6 +171,17 @@ Board::Options Assembly::BoardOptions() {
   };
   options.restore = [this](const std::string& run) { RestorePairs(run); };
   return options;
+}
+
+// No node waits for a revoked relay: it does not return.
+std::vector<const RelayState*> Assembly::LostRelays() const {
+  std::vector<const RelayState*> lost = heartbeats_->registry().lost_relays();
+  std::erase_if(lost, [this](const RelayState* relay) {
+    const Identity identity{tls_->identity().fleet,
+                            ServiceIdentity{ServiceRole::kRelay, relay->name}};
+    return revocations_.Contains(ToUri(identity).value_or(""));
+  });
+  return lost;
 }
 
 absl::Status Assembly::Remember() {

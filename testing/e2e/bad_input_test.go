@@ -191,6 +191,10 @@ func TestInvalidUploadsHaveReasonsAndLoseNothing(t *testing.T) {
 			_ = u.stream.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Chunk_{Chunk: &musterv1.UploadRequest_Chunk{
 				RawSize: 3, Crc32C: sum("abc"), Encoding: musterv1.UploadRequest_ENCODING_ZSTD, Data: []byte("abc")}}})
 		}},
+		{"an end without a finish", "NO_READABLE_MESSAGE", codes.InvalidArgument, func(u uploader) {
+			u.chunk(0, "abc", sum("abc"))
+			_ = u.stream.CloseSend()
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u := openUpload(t, credential)

@@ -102,8 +102,12 @@ func TestListenerCodesMatchSonobuoy(t *testing.T) {
 		{"another's progress", "403", []string{"-X", "POST", "--data", `{}`, progress + "by-node/n2/logs"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if code, body := curl(t, credential, append([]string{"--no-alpn"}, c.arguments...)...); code != c.want {
+			code, body := curl(t, credential, append([]string{"--no-alpn"}, c.arguments...)...)
+			if code != c.want {
 				t.Errorf("answered %s %q, want %s", code, body, c.want)
+			}
+			if code == "403" && !strings.Contains(body, "(NOT_YOURS)") && !strings.Contains(body, "(PAIR_NOT_PLANNED)") {
+				t.Errorf("answered %q, want the reason of the refusal", body)
 			}
 		})
 	}

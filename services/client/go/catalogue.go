@@ -18,10 +18,10 @@ func errHeartbeatsUnanswered() *Error {
 
 // errHeartbeatsEnded has the reason HEARTBEATS_LOST.
 func errHeartbeatsEnded() *Error {
-	return &Error{Code: "UNAVAILABLE", Reason: reasons.HeartbeatsLost, Message: "the status service ended the stream of heartbeats"}
+	return &Error{Code: "UNAVAILABLE", Reason: reasons.HeartbeatsLost, Message: "the status service ended the stream of heartbeats", NextStep: "The sender connects again. If this lasts, look at the log of muster-status."}
 }
 
 // errUnexpectedAnswer has the reason UNEXPECTED_ANSWER.
 func errUnexpectedAnswer(answer string) *Error {
-	return &Error{Code: "FAILED_PRECONDITION", Reason: reasons.UnexpectedAnswer, Message: answer}
+	return &Error{Code: "FAILED_PRECONDITION", Reason: reasons.UnexpectedAnswer, Message: answer, NextStep: "Check that the URL is that of the legacy listener of a run."}
 }

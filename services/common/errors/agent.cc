@@ -53,7 +53,7 @@ absl::Status ModuleUnknown(std::string_view module) {
 absl::Status NotForAgents() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_FOR_AGENTS",
                    "the plugin has an image, so the sidecar of its container delivers the result",
-                   "");
+                   "Run the container with a sidecar that has a credential of the run (muster credentials export).");
 }
 
 absl::Status InvalidConfigMapKey(std::string_view name) {

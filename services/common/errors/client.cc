@@ -77,13 +77,13 @@ absl::Status DeliveryAlreadyRunning(std::string_view plugin, std::string_view no
 absl::Status StreamBroken(std::string_view fault) {
   return MakeError(absl::StatusCode::kUnavailable, "STREAM_BROKEN",
                    absl::StrCat("the upload stream broke: ", ToAbsl(fault)),
-                   "");
+                   "The delivery is retried. If this lasts, look at the network and the log of the service.");
 }
 
 absl::Status NoUploadProgress(int64_t offset) {
   return MakeError(absl::StatusCode::kUnavailable, "NO_PROGRESS",
                    absl::StrCat("the service acknowledged nothing after byte ", offset),
-                   "");
+                   "The delivery is retried. If this lasts, look at the load and the disk of the service.");
 }
 
 absl::Status ConnectionFailed(std::string_view url, std::string_view fault) {
@@ -95,7 +95,7 @@ absl::Status ConnectionFailed(std::string_view url, std::string_view fault) {
 absl::Status HeartbeatsEnded() {
   return MakeError(absl::StatusCode::kUnavailable, "HEARTBEATS_LOST",
                    "the status service ended the stream of heartbeats",
-                   "");
+                   "The sender connects again. If this lasts, look at the log of muster-status.");
 }
 
 absl::Status HeartbeatsUnanswered() {

@@ -6,6 +6,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/sha256.h"
 #include "services/common/errors/results.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
@@ -158,12 +159,10 @@ void UploadReceiver::ReceiveFinish(const v1::UploadRequest::Finish& finish) {
 
 void UploadReceiver::HalfClosed() {
   if (finished_) return;
-  if (session_ == nullptr) {
-    return connection_->End(errors::InvalidChunk("the stream ended before its start"));
-  }
+  if (session_ == nullptr) return connection_->End(errors::NoReadableMessage());
   // After the pending chunks: the stream may end with the error of one.
   const bool queued = session_->strand().Post([self = shared_from_this(), session = session_] {
-    self->connection_->End(absl::OkStatus());
+    self->connection_->End(errors::NoReadableMessage());
   });
   if (!queued) connection_->End(errors::Overloaded());
 }

@@ -64,7 +64,8 @@ class UploadReceiver : public std::enable_shared_from_this<UploadReceiver> {
   // Handles one message.
   void Receive(v1::UploadRequest request) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The peer sends nothing more. Without a finish the upload stays open.
+  // The peer sends nothing more, or sent bytes that are no message. Without a finish the stream
+  // ends with NO_READABLE_MESSAGE, and the upload stays open.
   void HalfClosed() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sends the newest acknowledgement, if one is due.

@@ -5,6 +5,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
 
@@ -37,7 +38,7 @@ void ShareUploadHandler::OnMessage(v1::UploadShareRequest request) {
 }
 
 void ShareUploadHandler::OnHalfClose() {
-  if (!finishing_) stream_->End(errors::InvalidChunk("the stream ended without its finish"));
+  if (!finishing_) stream_->End(errors::NoReadableMessage());
 }
 
 void ShareUploadHandler::OnEnd(const absl::Status&, EndedBy) {

@@ -4,6 +4,7 @@
 
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/upload/upload_receiver.h"
 
 namespace muster {
@@ -60,9 +61,7 @@ class ReceivingSink final : public MessageSink {
 
   void HandleMessage(grpc::ByteBuffer message) override {
     v1::UploadRequest request;
-    if (!Parse(message, &request)) {
-      return downstream_->End(errors::InvalidChunk("a message that cannot be parsed"));
-    }
+    if (!Parse(message, &request)) return downstream_->End(errors::NoReadableMessage());
     receiver_->Receive(std::move(request));
   }
   void HandleHalfClose() override { receiver_->HalfClosed(); }

@@ -9,10 +9,10 @@ import (
 
 const heading = `# Errors
 
-Every error states what failed, with its value, and the next step. Programs read the reason, which is stable. It is
-in ` + "`muster.v1.ErrorDetail`" + ` (proto/muster/v1/errors.proto) over gRPC, and in the field ` + "`reason`" + ` over
-REST. The command line prints it in parentheses after the message on stderr, also with ` + "`--json`" + `; an error of the
-arguments (exit code 2) may have none. Names in braces stand for values.
+Every error states what failed, with its value, and the next step if a person can take one. Programs read the reason,
+which is stable. It is in ` + "`muster.v1.ErrorDetail`" + ` (proto/muster/v1/errors.proto) over gRPC, and in the field
+` + "`reason`" + ` over REST. The command line prints it in parentheses after the message on stderr, also with
+` + "`--json`" + `; an error of the arguments (exit code 2) may have none. Names in braces stand for values.
 
 Over gRPC, two kinds of errors have no ` + "`ErrorDetail`" + `:
 

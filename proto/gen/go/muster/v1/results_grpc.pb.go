@@ -87,7 +87,8 @@ type ResultServiceClient interface {
 	// (OFFSET_TOO_HIGH; the message has the expected offset): call OpenUpload again.
 	//
 	// After `finish` the server sends `committed` and ends the stream. A stream that ends without `finish` leaves
-	// the upload open; its bytes are kept until the upload expires.
+	// the upload open; its bytes are kept until the upload expires. If the client half-closed it, or sent bytes that
+	// are no message, it fails with INVALID_ARGUMENT (NO_READABLE_MESSAGE).
 	//
 	// One stream is attached to an upload at a time. A later `start` with the same epoch takes over. The caller,
 	// and the gateway or relay that forwards for it, must be those of OpenUpload.
@@ -257,7 +258,8 @@ type ResultServiceServer interface {
 	// (OFFSET_TOO_HIGH; the message has the expected offset): call OpenUpload again.
 	//
 	// After `finish` the server sends `committed` and ends the stream. A stream that ends without `finish` leaves
-	// the upload open; its bytes are kept until the upload expires.
+	// the upload open; its bytes are kept until the upload expires. If the client half-closed it, or sent bytes that
+	// are no message, it fails with INVALID_ARGUMENT (NO_READABLE_MESSAGE).
 	//
 	// One stream is attached to an upload at a time. A later `start` with the same epoch takes over. The caller,
 	// and the gateway or relay that forwards for it, must be those of OpenUpload.

@@ -61,8 +61,8 @@ type ShareServiceClient interface {
 	// the whole file is stored. A stream that ends without `finish` leaves the upload open for an hour: call OpenShare
 	// again.
 	//
-	// Errors: NOT_FOUND (UPLOAD_NOT_FOUND), ABORTED (TAKEN_OVER), INVALID_ARGUMENT (INVALID_CHUNK, CHUNK_TOO_LARGE),
-	// OUT_OF_RANGE (OFFSET_TOO_HIGH), DATA_LOSS (CRC_MISMATCH, SIZE_MISMATCH, DIGEST_MISMATCH: the upload is deleted),
+	// Errors: NOT_FOUND (UPLOAD_NOT_FOUND), ABORTED (TAKEN_OVER), INVALID_ARGUMENT (INVALID_CHUNK, CHUNK_TOO_LARGE,
+	// NO_READABLE_MESSAGE: a half-close without `finish`), OUT_OF_RANGE (OFFSET_TOO_HIGH), DATA_LOSS (CRC_MISMATCH, SIZE_MISMATCH, DIGEST_MISMATCH: the upload is deleted),
 	// RESOURCE_EXHAUSTED (DISK_FULL).
 	UploadShare(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[UploadShareRequest, Share], error)
 	// Returns the state of a file: its relay, or why it was not delivered. A relay that forwarded the file upstream asks
@@ -232,8 +232,8 @@ type ShareServiceServer interface {
 	// the whole file is stored. A stream that ends without `finish` leaves the upload open for an hour: call OpenShare
 	// again.
 	//
-	// Errors: NOT_FOUND (UPLOAD_NOT_FOUND), ABORTED (TAKEN_OVER), INVALID_ARGUMENT (INVALID_CHUNK, CHUNK_TOO_LARGE),
-	// OUT_OF_RANGE (OFFSET_TOO_HIGH), DATA_LOSS (CRC_MISMATCH, SIZE_MISMATCH, DIGEST_MISMATCH: the upload is deleted),
+	// Errors: NOT_FOUND (UPLOAD_NOT_FOUND), ABORTED (TAKEN_OVER), INVALID_ARGUMENT (INVALID_CHUNK, CHUNK_TOO_LARGE,
+	// NO_READABLE_MESSAGE: a half-close without `finish`), OUT_OF_RANGE (OFFSET_TOO_HIGH), DATA_LOSS (CRC_MISMATCH, SIZE_MISMATCH, DIGEST_MISMATCH: the upload is deleted),
 	// RESOURCE_EXHAUSTED (DISK_FULL).
 	UploadShare(grpc.ClientStreamingServer[UploadShareRequest, Share]) error
 	// Returns the state of a file: its relay, or why it was not delivered. A relay that forwarded the file upstream asks
