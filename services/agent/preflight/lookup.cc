@@ -1,64 +1,57 @@
 #include "services/agent/preflight/lookup.h"
 
-#include <ctime>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/clock.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 namespace {
 
-constexpr absl::Duration kSlice = absl::Milliseconds(200);
+// A query, which its thread and its caller share: getaddrinfo cannot be cancelled, so the thread
+// may outlive the caller. The resolver's own time limits end it.
+struct Query {
+  Query(std::string host, uint16_t port) : host(std::move(host)), port(absl::StrCat(port)) {}
 
-// The data of a query, which the resolver's thread reads and writes.
-struct Question {
-  std::string host;
-  std::string port;
-  addrinfo hints{};
-  gaicb request{};
+  const std::string host;
+  const std::string port;
+  Mutex mutex;
+  StoppableCondVar answered;
+  bool is_answered ABSL_GUARDED_BY(mutex) = false;
+  int fault ABSL_GUARDED_BY(mutex) = 0;
+  Addresses addresses ABSL_GUARDED_BY(mutex);
 
-  ~Question() {
-    if (request.ar_result != nullptr) ::freeaddrinfo(request.ar_result);
+  void Ask() {
+    addrinfo hints{};
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+    MutexLock lock(mutex);
+    fault = code;
+    if (code == 0) addresses.reset(found);
+    is_answered = true;
+    answered.NotifyAll();
   }
 };
-
-// Cancels a query. If the resolver cannot cancel it, its data is leaked, because the resolver may
-// still use it.
-void Abandon(std::unique_ptr<Question> question) {
-  if (::gai_cancel(&question->request) == EAI_NOTCANCELED) (void)question.release();
-}
 
 }  // namespace
 
 absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::Duration limit,
                                  const std::stop_token& stop) {
-  auto question = std::make_unique<Question>();
-  question->host = host;
-  question->port = absl::StrCat(port);
-  question->hints.ai_socktype = SOCK_STREAM;
-  question->request.ar_name = question->host.c_str();
-  question->request.ar_service = question->port.c_str();
-  question->request.ar_request = &question->hints;
-  gaicb* list[] = {&question->request};
-  if (const int fault = ::getaddrinfo_a(GAI_NOWAIT, list, 1, nullptr); fault != 0) {
-    return absl::NotFoundError(::gai_strerror(fault));
+  const auto query = std::make_shared<Query>(host, port);
+  std::thread([query] { query->Ask(); }).detach();
+  MutexLock lock(query->mutex);
+  query->answered.WaitFor(
+      query->mutex, stop, limit,
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(query->mutex) { return query->is_answered; });
+  if (!query->is_answered) {
+    if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
+    return absl::DeadlineExceededError(
+        absl::StrCat("no name server answered within ", absl::FormatDuration(limit)));
   }
-  const absl::Duration end = SystemClock().MonotonicNow() + limit;
-  int state = EAI_INPROGRESS;
-  while ((state = ::gai_error(&question->request)) == EAI_INPROGRESS) {
-    if (stop.stop_requested() || SystemClock().MonotonicNow() >= end) {
-      Abandon(std::move(question));
-      if (stop.stop_requested()) return absl::CancelledError("the agent is stopping");
-      return absl::DeadlineExceededError(
-          absl::StrCat("no name server answered within ", absl::FormatDuration(limit)));
-    }
-    const gaicb* waited[] = {&question->request};
-    const timespec slice = absl::ToTimespec(kSlice);
-    ::gai_suspend(waited, 1, &slice);
-  }
-  if (state != 0) return absl::NotFoundError(::gai_strerror(state));
-  return Addresses(std::exchange(question->request.ar_result, nullptr));
+  if (query->fault != 0) return absl::NotFoundError(::gai_strerror(query->fault));
+  return std::move(query->addresses);
 }
 
 }  // namespace muster
