@@ -1,4 +1,3 @@
-#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 
 #include <csignal>
@@ -7,6 +6,7 @@
 #include "cli/app.h"
 #include "cli/output/console.h"
 #include "services/common/base/log.h"
+#include "services/common/rpc/protobuf_log.h"
 #include "services/common/rpc/proxy.h"
 
 int main(int argc, char** argv) {
@@ -15,11 +15,7 @@ int main(int argc, char** argv) {
   gpr_set_log_function([](gpr_log_func_args* args) {
     muster::Log(muster::LogLevel::kDebug, "grpc", {{"text", args->message}});
   });
-  // It has a line for each text of a peer that is not UTF-8.
-  google::protobuf::SetLogHandler(
-      [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
-        muster::Log(muster::LogLevel::kDebug, "protobuf", {{"text", message}});
-      });
+  muster::RouteProtobufLog();
   const std::string proxy_fault = muster::UseOneProxy();
   muster::cli::Console console = muster::cli::SystemConsole();
   if (!proxy_fault.empty()) muster::cli::PrintMessage(console, "Warning: " + proxy_fault + ".");

@@ -1,6 +1,5 @@
 #include "services/common/rpc/process.h"
 
-#include <google/protobuf/stubs/logging.h>
 #include <grpc/support/log.h>
 #include <grpcpp/ext/channelz_service_plugin.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
@@ -12,6 +11,7 @@
 
 #include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
+#include "services/common/rpc/protobuf_log.h"
 
 namespace muster {
 namespace {
@@ -54,11 +54,7 @@ void RouteGrpcLog() {
     const std::string_view failure = HandshakeFailure(args->message);
     if (!failure.empty()) HandshakeObservers::Get().Notify(failure);
   });
-  // It has a line for each text that is not UTF-8, which any peer can send.
-  google::protobuf::SetLogHandler(
-      [](google::protobuf::LogLevel, const char*, int, const std::string& message) {
-        Log(LogLevel::kDebug, "protobuf", {{"text", message}});
-      });
+  RouteProtobufLog();
 }
 
 std::string_view HandshakeFailure(std::string_view line) {
