@@ -23,6 +23,9 @@ inline Outcome Muster(std::vector<std::string> arguments,
                       std::vector<std::string> environment = {}) {
   arguments.insert(arguments.begin(), "cli/muster");
   environment.push_back("PATH=/usr/bin:/bin");
+  for (std::string& setting : AllowListedEnvironment({"TSAN_OPTIONS"})) {
+    environment.push_back(std::move(setting));
+  }
   auto process = Subprocess::Start({.argv = std::move(arguments),
                                     .environment = std::move(environment),
                                     .out = ChildOutput::Tail(size_t{1} << 20),

@@ -188,10 +188,11 @@ void AddAuditCommand(CommandLine& line) {
                   "URI")
       ->type_name("NAME");
   command
-      .add_option("--subject", arguments->subject,
-                  "Only records of certificates that were issued to this identity, of its "
-                  "revocation, or of this job: a name as for --actor, a certificate "
-                  "(ISSUER:SERIAL), or the id of a job")
+      .add_option(
+          "--subject", arguments->subject,
+          "Only records of certificates that were issued to this identity, of its joins and "
+          "revocation, or of this job: a name as for --actor, a certificate "
+          "(ISSUER:SERIAL), or the id of a job")
       ->type_name("NAME");
   command.add_option("--kind", arguments->kinds, "Only records of these kinds")
       ->type_name("KIND,...")

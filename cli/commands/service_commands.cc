@@ -76,6 +76,15 @@ std::string UrlAt(const std::string& address, const std::string& host) {
   return absl::StrCat("https://", target ? target->ToString() : address);
 }
 
+// Returns the port that runs share for legacy clients, with the pattern of their host names;
+// nothing if each run has a port of its own.
+std::optional<std::string> SharedLegacyAddress(const Home& home) {
+  const auto host = supervisor::ConfigValue(home, "aggregator", "legacy_host");
+  const auto port = supervisor::ConfigValue(home, "gateway", "legacy_port");
+  if (!host.ok() || !port.ok() || host->empty() || port->empty()) return std::nullopt;
+  return absl::StrCat(*host, ":", *port);
+}
+
 void PrintAddresses(Console& console, const Home& home, const supervisor::Addresses& addresses,
                     bool json) {
   if (json) {
@@ -96,6 +105,9 @@ void PrintAddresses(Console& console, const Home& home, const supervisor::Addres
     const auto found = addresses.find(row.name);
     if (found == addresses.end()) continue;
     table.AddRow({row.title, row.is_url ? UrlAt(found->second, host) : found->second});
+  }
+  if (const auto shared = SharedLegacyAddress(home)) {
+    table.AddRow({"legacy clients", absl::StrCat("https://", *shared)});
   }
   console.out << table.Render(console.width);
 }

@@ -37,7 +37,8 @@ class Presenter {
   void Show(const RunView& view) {
     if (output_.is_terminal) {
       const ScreenSize size = CurrentScreenSize();
-      live_.Show(Render(view, absl::Now(), size.width, output_.color), size);
+      const std::string text = Render(view, absl::Now(), size.width, output_.color);
+      HasEnded(view.status.state()) ? live_.ShowLast(text, size) : live_.Show(text, size);
       drawn_ = true;
       return;
     }

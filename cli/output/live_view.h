@@ -26,6 +26,9 @@ class LiveView {
   // Replaces the lines that exceed its height by their number, so that the view never scrolls.
   void Show(std::string_view text, ScreenSize size);
 
+  // Draws the last text with all of its lines: what does not fit scrolls.
+  void ShowLast(std::string_view text, ScreenSize size) { Show(text, {.width = size.width}); }
+
  private:
   std::ostream& terminal_;
   int lines_ = 0;  // drawn, above the cursor

@@ -31,6 +31,17 @@ TEST(LiveViewTest, LargeTextIsCutToTheScreen) {
             "...\x1b[K\n\x1b[J\r\x1b[K\x1b[?25h");
 }
 
+TEST(LiveViewTest, LastTextIsNotCutToTheHeight) {
+  std::ostringstream out;
+  {
+    LiveView view(out);
+    view.ShowLast("1 is a line too long\n2\n3\n4\n", {.width = 18, .height = 3});
+  }
+  EXPECT_EQ(out.str(),
+            "\x1b[?25l1 is a line too...\x1b[K\n2\x1b[K\n3\x1b[K\n4\x1b[K\n\x1b[J"
+            "\r\x1b[K\x1b[?25h");
+}
+
 TEST(LiveViewTest, ViewWithoutShowWritesNothing) {
   std::ostringstream out;
   {

@@ -137,7 +137,9 @@ func (a *App) start() (err error) {
 
 // connect creates the connections to the services. It does not wait for them.
 func (a *App) connect() (to rest.Services, err error) {
-	if to.Aggregator, err = a.dial(peer.Server{Role: "aggregator"}, a.config.AggregatorTargets, fleet.Interceptors()...); err != nil {
+	// The window of the connection is for all of its streams: gRPC opens it again before they are read.
+	downloads := append(fleet.Interceptors(), grpc.WithInitialWindowSize(int32(limits.DownloadWindow)), grpc.WithInitialConnWindowSize(16<<20))
+	if to.Aggregator, err = a.dial(peer.Server{Role: "aggregator"}, a.config.AggregatorTargets, downloads...); err != nil {
 		return to, err
 	}
 	if a.own.aggregator, err = a.dial(peer.Server{Role: "aggregator"}, a.config.AggregatorTargets); err != nil {

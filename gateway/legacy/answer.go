@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/textproto"
 	"os"
 	"strconv"
 	"strings"
@@ -87,8 +88,11 @@ func failure(err error) (code int, text string, retryAfter time.Duration) {
 		}
 	}
 	text = answer.Error()
-	if answer.Reason == reasons.DiskFull {
+	switch answer.Reason {
+	case reasons.DiskFull:
 		text = diskFullText
+	case reasons.TakenOver: // old workers send it again
+		text = "another sender delivers this result (TAKEN_OVER): send it again; the content that is complete first stays"
 	}
 	return code, text, answer.RetryAfter
 }
@@ -143,7 +147,8 @@ var chunkErrors = map[string]bool{
 // isChunkError returns true for an error of net/http about the encoding of chunks. Other errors, also that of an
 // incomplete trailer, may come from a connection that was cut: old workers repeat the request only if it is not 4xx.
 func isChunkError(err error) bool {
-	return err != nil && (errors.Is(err, http.ErrLineTooLong) || chunkErrors[err.Error()])
+	var trailer textproto.ProtocolError
+	return err != nil && (errors.Is(err, http.ErrLineTooLong) || errors.As(err, &trailer) || chunkErrors[err.Error()])
 }
 
 // drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a

@@ -96,6 +96,7 @@ func TestOnlyMalformedChunkIsBadRequest(t *testing.T) {
 		"2;" + strings.Repeat("x", 4096) + "\r\nab\r\n":               400,
 		strings.Repeat("1;"+strings.Repeat("x", 4000)+"\r\na\r\n", 5): 400,
 		"2\r\nab\r\n0\r\n\r\n":                                        200,
+		"2\r\nab\r\n0\r\nno trailer\r\n\r\n":                          400,
 		// Incomplete: the connection may have been cut, and old workers do not repeat a request after 4xx.
 		"2\r\nab\r\n": 500, "5\r\nab": 500, "2\r\nab\r\n0\r\n": 500, "2\r\nab\r\n0\r\n\r": 500, "2\r\nab\r\n0\r\nA: b": 500,
 	} {

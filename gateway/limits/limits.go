@@ -189,8 +189,15 @@ var (
 		Reason: "-", Action: "-"})
 	KeepaliveTimeout = wait(channel.ProbeTimeout, Row{Name: "time of the answer to a probe", Per: "connection", Reason: "UNAVAILABLE",
 		Action: "check the network between gateway and service"})
-	CertificateName = count(128, Row{Name: "name of a certificate in a call to a service", Per: "call", Reason: "a digest of the name", Action: "-"})
-	Response        = size(16<<20, Row{Name: "response of a service", Per: "request", Reason: reasons.ResponseTooLarge, Action: "use `page_size`"})
+	CertificateName     = count(128, Row{Name: "name of a certificate in a call to a service", Per: "call", Reason: "a digest of the name", Action: "-"})
+	DownloadsOfIdentity = count(16, Row{Name: "downloads of results and archives, of an identity", Per: sharers,
+		Metric: refusals + `{reason="downloads"}`, Reason: reasons.TooManyDownloads, Action: "let the client download fewer files at a time"})
+	Downloads = count(128, Row{Name: "downloads of results and archives", Per: "gateway", Metric: "muster_gateway_downloads",
+		Reason: reasons.TooManyDownloads, Action: "find the slowest readers in the log; let programs download by gRPC"})
+	// gRPC would let it grow to 16 MiB, for each reader that is slow.
+	DownloadWindow = size(256<<10, Row{Name: "bytes of a download that the aggregator sends ahead of its reader", Per: "download",
+		Reason: "the aggregator waits", Action: "-"})
+	Response = size(16<<20, Row{Name: "response of a service", Per: "request", Reason: reasons.ResponseTooLarge, Action: "use `page_size`"})
 )
 
 // Watches and snapshots of the status.

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
@@ -29,6 +30,14 @@ type bulk struct {
 	archives musterv1.ArchiveServiceClient
 	metrics  *inspect.Metrics
 	log      *slog.Logger
+	open     limits.Quota // downloads in progress: each holds up to limits.DownloadWindow and two chunks in memory
+}
+
+func newBulk(results musterv1.ResultServiceClient, archives musterv1.ArchiveServiceClient, metrics *inspect.Metrics, log *slog.Logger) *bulk {
+	b := &bulk{results: results, archives: archives, metrics: metrics, log: log,
+		open: limits.Quota{All: int64(limits.Downloads), Each: int64(limits.DownloadsOfIdentity)}}
+	metrics.Sample("downloads", "Downloads of results and archives in progress.", func() float64 { return float64(b.open.Held()) })
+	return b
 }
 
 // stored is a file that can be read from any offset.
@@ -105,6 +114,14 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 		w.WriteHeader(code)
 		return
 	}
+	holder := fleet.HolderOf(r.Context())
+	if !b.open.Acquire(holder, 1) {
+		b.metrics.LimitRefusals.WithLabelValues("downloads").Inc()
+		w.Header().Set("Retry-After", "1")
+		AnswerProblem(w, http.StatusTooManyRequests, TooManyDownloads(int64(limits.DownloadsOfIdentity), int64(limits.Downloads)))
+		return
+	}
+	defer b.open.Release(holder, 1)
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	opened, err := file.read(ctx, part.first)

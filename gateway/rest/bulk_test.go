@@ -7,15 +7,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
 
+	"muster.example/gateway/fleet"
 	"muster.example/gateway/inspect"
 	"muster.example/gateway/limits"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
+	"muster.example/services/client/go/peer"
 )
 
 // silentDownload sends a byte after each of the pauses, and then nothing until its call ends.
@@ -46,7 +49,7 @@ func download(t *testing.T, pauses ...time.Duration) (answer *httptest.ResponseR
 	answer = httptest.NewRecorder()
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		b := &bulk{metrics: inspect.NewMetrics(), log: slog.New(slog.DiscardHandler)}
+		b := newBulk(nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
 		file := &stored{size: 10, read: func(ctx context.Context, _ int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error) {
 			return &silentDownload{ctx: ctx, pauses: pauses}, nil
 		}}
@@ -77,5 +80,48 @@ func TestDownloadOfASilentServiceIsAnsweredWithAnError(t *testing.T) {
 	}
 	if passed != limits.ReadStall {
 		t.Errorf("answered after %v, want %v", passed, limits.ReadStall)
+	}
+}
+
+// The downloads of an identity, and those of all, are bounded: each holds memory for as long as its reader is slow.
+func TestDownloadsInProgressAreBounded(t *testing.T) {
+	b := newBulk(nil, nil, inspect.NewMetrics(), slog.New(slog.DiscardHandler))
+	b.open.All = int64(limits.DownloadsOfIdentity) + 1
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	get := func(node string, begun chan<- struct{}) *httptest.ResponseRecorder {
+		answer := httptest.NewRecorder()
+		file := &stored{size: 10, read: func(ctx context.Context, _ int64) (grpc.ServerStreamingClient[musterv1.FileChunk], error) {
+			begun <- struct{}{}
+			return &silentDownload{ctx: ctx}, nil
+		}}
+		identity := fleet.WithClient(ctx, nil, peer.Identity{URI: "spiffe://f.muster/node/" + node, Kind: peer.Node})
+		b.serve(answer, httptest.NewRequestWithContext(identity, http.MethodGet, "/", nil), file)
+		return answer
+	}
+	begin := func(node string) {
+		begun := make(chan struct{})
+		reading.Go(func() { get(node, begun) })
+		<-begun
+	}
+	refused := func(node string) {
+		t.Helper()
+		answer := get(node, nil)
+		if answer.Code != http.StatusTooManyRequests || !strings.Contains(answer.Body.String(), "TOO_MANY_DOWNLOADS") || answer.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: answered %d %s", node, answer.Code, answer.Body)
+		}
+	}
+	for range limits.DownloadsOfIdentity {
+		begin("n1")
+	}
+	refused("n1")
+	begin("n2")
+	refused("n3")
+	end()
+	reading.Wait()
+	if held := b.open.Held(); held != 0 {
+		t.Errorf("%d downloads are held after their ends", held)
 	}
 }

@@ -178,6 +178,11 @@ func TooManyBodyBytes(limit int64) Problem {
 	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyRequestBytes, Message: fmt.Sprintf("requests in progress already take %v bytes", limit), NextStep: "Wait for the answers to earlier requests."}
 }
 
+// TooManyDownloads has the reason TOO_MANY_DOWNLOADS.
+func TooManyDownloads(each int64, all int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyDownloads, Message: fmt.Sprintf("this identity has %v downloads in progress, or the gateway has %v", each, all), NextStep: "Wait for earlier downloads, or download by gRPC from the aggregator."}
+}
+
 // TooManyWatches has the reason TOO_MANY_STREAMS.
 func TooManyWatches(each int64, all int64) Problem {
 	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyStreams, Message: fmt.Sprintf("this identity has %v open watches, or the gateway has %v", each, all), NextStep: "Close watches that are not needed, and let programs share one."}

@@ -72,11 +72,7 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 		runtime.WithForwardResponseRewriter(encodeStatus),
 		runtime.WithDisablePathLengthFallback(), runtime.WithMarshalerOption(runtime.MIMEWildcard, newOneValue()),
 	)
-	s.bulk = &bulk{
-		results:  musterv1.NewResultServiceClient(to.Aggregator),
-		archives: musterv1.NewArchiveServiceClient(to.Aggregator),
-		metrics:  metrics, log: log,
-	}
+	s.bulk = newBulk(musterv1.NewResultServiceClient(to.Aggregator), musterv1.NewArchiveServiceClient(to.Aggregator), metrics, log)
 	type register func(context.Context, *runtime.ServeMux, *grpc.ClientConn) error
 	for _, r := range []register{
 		restv1.RegisterRunServiceHandler, restv1.RegisterResultServiceHandler,

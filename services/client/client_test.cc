@@ -235,6 +235,8 @@ TEST_F(ClientTest, InvalidConfigurationFailsWithTheFault) {
   config_ = good;
   config_.client_key = fleet_.RunCredential("n1").second;
   EXPECT_THAT(Fault().message, HasSubstr("client_key"));
+  config_.client_key.clear();
+  EXPECT_THAT(Fault().message, HasSubstr("client_key: it is missing"));
   config_ = good;
   config_.grpc_targets.clear();
   EXPECT_THAT(Fault().message, HasSubstr("aggregator_url"));

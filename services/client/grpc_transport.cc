@@ -24,7 +24,8 @@ namespace muster::client {
 namespace {
 
 constexpr int64_t kSubmitMax = 64 * 1024;        // the limit of SubmitResult
-constexpr int64_t kChunkMost = 4 * 1024 * 1024;  // whatever a server announces
+constexpr int64_t kChunkMost = 4 * 1024 * 1024;  // whatever a server announces, as the next
+constexpr int64_t kChunkLeast = 4 * 1024;
 
 void Describe(const ResultInfo& info, v1::ResultDescription* description) {
   description->mutable_key()->set_run(info.run);
@@ -175,7 +176,7 @@ class GrpcTransport final : public ResultTransport {
   absl::Status SendChunks(OutgoingResult& result, const v1::OpenUploadResponse& opened,
                           UploadClientStream& stream) {
     const int64_t size = result.file->size();
-    const int64_t chunk_max = std::min(opened.chunk_max(), kChunkMost);
+    const int64_t chunk_max = std::clamp(opened.chunk_max(), kChunkLeast, kChunkMost);
     // A window below one chunk would block the upload.
     const int64_t window = std::max(opened.window(), chunk_max);
     ChunkCompressor compressor;

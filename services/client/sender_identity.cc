@@ -17,6 +17,8 @@ SenderIdentity::SenderIdentity(PrivateKey key, std::string chain_pem, Identity i
 
 absl::StatusOr<SenderIdentity> SenderIdentity::Load(std::string_view chain_pem,
                                                     std::string_view key_pem, absl::Time now) {
+  if (chain_pem.empty()) return errors::ConfigInvalid("client_cert", "", "it is missing");
+  if (key_pem.empty()) return errors::ConfigInvalid("client_key", "", "it is missing");
   auto chain = ParseChain(chain_pem);
   if (!chain.ok()) return errors::ConfigInvalid("client_cert", "", ToStd(chain.status().message()));
   auto key = PrivateKey::FromPem(key_pem);

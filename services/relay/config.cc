@@ -42,7 +42,7 @@ void BindRelayConfig(RelayConfig* config, Config* file) {
       "The address at which machines without a certificate join. Port 0 means any free port.");
   file->AddressList("parents", &config->parents,
                     "The addresses of the parent relays, host:port each, the preferred one first. "
-                    "Empty: this is the root relay.");
+                    "Empty: those of its join; a relay that has not joined is the root relay.");
   file->AddressList("aggregator_targets", &config->aggregator_targets,
                     "For the root relay: the addresses of the aggregator, host:port each.");
   file->AddressList("status_targets", &config->status_targets,

@@ -17,6 +17,18 @@ constexpr int kSubjectsAtOnce = 1'000;
 // Returns about what a name takes: here and in the RevocationList.
 size_t BytesOf(const std::string& subject) { return 2 * (subject.size() + 64); }
 
+// Returns the messages for these subjects: at least one.
+template <typename Subjects>
+std::vector<v1::AttachResponse> InParts(const Subjects& subjects) {
+  std::vector<v1::AttachResponse> messages(1);
+  messages.front().mutable_revoked();
+  for (const std::string& subject : subjects) {
+    if (messages.back().revoked().subjects_size() == kSubjectsAtOnce) messages.emplace_back();
+    messages.back().mutable_revoked()->add_subjects(subject);
+  }
+  return messages;
+}
+
 }  // namespace
 
 Trust::Trust(std::string fleet, Roots roots, Topology& topology, CallCanceller& canceller,
@@ -46,17 +58,6 @@ absl::StatusOr<VerifiedStatement> Trust::VerifyAt(const v1::AttachStatement& sta
   return verified;
 }
 
-std::vector<v1::AttachResponse> Trust::Messages(const std::set<std::string>& subjects,
-                                                bool reset) const {
-  std::vector<v1::AttachResponse> messages(1);
-  messages[0].mutable_revoked()->set_reset(reset);
-  for (const std::string& subject : subjects) {
-    if (messages.back().revoked().subjects_size() == kSubjectsAtOnce) messages.emplace_back();
-    messages.back().mutable_revoked()->add_subjects(subject);
-  }
-  return messages;
-}
-
 void Trust::Enforce(const std::vector<std::string>& fresh) {
   canceller_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
   for (const std::string& subject : fresh) topology_.Forget(subject);
@@ -71,8 +72,10 @@ void Trust::Revoke(const std::vector<std::string>& subjects) {
   }
   for (const std::string& subject : subjects) revocations_.Add(subject);
   Enforce(subjects);
-  const auto messages = Messages({subjects.begin(), subjects.end()}, false);
-  for (const auto& relay : topology_.ChildRelays()) {
+  const auto messages = InParts(subjects);
+  const auto relays = topology_.ChildRelays();
+  MutexLock lock(mutex_);  // not in the middle of a list
+  for (const auto& relay : relays) {
     for (const v1::AttachResponse& message : messages) relay->Send(message);
   }
 }
@@ -88,34 +91,57 @@ void Trust::Replace(std::set<std::string> subjects) {
     }
     subjects_ = subjects;
   }
-  const auto messages = Messages(subjects, true);
   revocations_.Replace(std::move(subjects));
   Enforce(fresh);
-  for (const auto& relay : topology_.ChildRelays()) {
-    for (const v1::AttachResponse& message : messages) relay->Send(message);
+  const auto relays = topology_.ChildRelays();
+  MutexLock lock(mutex_);
+  for (const auto& relay : relays) SendAll(*relay);
+}
+
+// Sent with the mutex held, so that a child receives no other revocation in the middle of the list,
+// and no older list after it.
+void Trust::SendAll(ChildLink& child) const {
+  std::vector<v1::AttachResponse> messages = InParts(subjects_);
+  messages.front().mutable_revoked()->set_reset(true);
+  for (v1::AttachResponse& message : messages) {
+    message.mutable_revoked()->set_more(&message != &messages.back());
+    child.Send(std::move(message));
   }
 }
 
 absl::Status Trust::HandleRevoked(const v1::AttachResponse::Revoked& revoked) {
-  std::set<std::string> subjects;
   for (const std::string& subject : revoked.subjects()) {
     if (subject.size() > kMaxSubjectBytes) {
       return errors::RelayRefused(absl::StrCat("it revoked a name of ", subject.size(), " bytes"));
     }
-    subjects.insert(subject);
   }
+  std::set<std::string> subjects(revoked.subjects().begin(), revoked.subjects().end());
+  bool whole = false;
   {
     MutexLock lock(mutex_);
-    size_t bytes = revoked.reset() ? 0 : subjects_bytes_;
+    if (revoked.reset()) {
+      list_.emplace();
+      list_bytes_ = 0;
+    }
+    const std::set<std::string>& known = list_ ? *list_ : subjects_;
+    size_t bytes = list_ ? list_bytes_ : subjects_bytes_;
     for (const std::string& subject : subjects) {
-      if (revoked.reset() || !subjects_.contains(subject)) bytes += BytesOf(subject);
+      if (!known.contains(subject)) bytes += BytesOf(subject);
     }
     if (bytes > max_revoked_) {
+      list_.reset();
       return errors::RelayRefused(
           absl::StrCat("the names that it revoked take more than ", max_revoked_, " bytes"));
     }
+    if (list_) {
+      list_bytes_ = bytes;
+      list_->merge(subjects);
+      if (revoked.more()) return absl::OkStatus();
+      subjects = *std::exchange(list_, std::nullopt);
+      whole = true;
+    }
   }
-  if (revoked.reset()) {
+  if (whole) {
     Replace(std::move(subjects));
   } else {
     Revoke({subjects.begin(), subjects.end()});
@@ -171,9 +197,8 @@ int64_t Trust::SendCommandRevocations(ChildLink& child, int64_t known) const {
 
 void Trust::SendRevocations(ChildLink& child, const v1::AttachRequest::Hello& hello) const {
   if (hello.is_relay()) {
-    // Sent with the mutex held: a new revocation would be removed by the reset that follows it.
     MutexLock lock(mutex_);
-    for (v1::AttachResponse& message : Messages(subjects_, true)) child.Send(std::move(message));
+    SendAll(child);
   }
   // A newer list may have arrived while the child was being attached.
   SendCommandRevocations(child, hello.revocations_version());

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ namespace muster {
 
 // The limits of the names that a parent revokes: a lying one must not fill the memory of its
 // children.
-inline constexpr size_t kMaxRevokedBytes = 128 << 20;  // two copies, with 64 bytes for each
+inline constexpr size_t kMaxRevokedBytes = 128 << 20;  // two copies, with 64 bytes for each; a new
+                                                       // list takes half as much until it is whole
 inline constexpr size_t kMaxSubjectBytes = 512;        // of one name
 
 // Thread-safe.
@@ -48,7 +50,8 @@ class Trust {
   // from the topology, and inform the child relays.
   void Revoke(const std::vector<std::string>& subjects);
   void Replace(std::set<std::string> subjects);
-  // The same for those that a parent sent. RELAY_REFUSED if they exceed the limits above.
+  // The same for those that a parent sent; a full list replaces the names once its last message was
+  // received. RELAY_REFUSED if they exceed the limits above.
   absl::Status HandleRevoked(const v1::AttachResponse::Revoked& revoked);
 
   // Replaces the list by a newer one, and sends it to every child. Ignores an older list.
@@ -69,7 +72,7 @@ class Trust {
 
  private:
   void Enforce(const std::vector<std::string>& fresh);
-  std::vector<v1::AttachResponse> Messages(const std::set<std::string>& subjects, bool reset) const;
+  void SendAll(ChildLink& child) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<VerifiedStatement> VerifyAt(const v1::AttachStatement& statement,
                                              absl::Time when) const;
@@ -84,6 +87,9 @@ class Trust {
   mutable Mutex mutex_;
   std::set<std::string> subjects_ ABSL_GUARDED_BY(mutex_);
   size_t subjects_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // A list of the parent that is not whole yet.
+  std::optional<std::set<std::string>> list_ ABSL_GUARDED_BY(mutex_);
+  size_t list_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::CommandRevocations commands_ ABSL_GUARDED_BY(mutex_);
 };
 

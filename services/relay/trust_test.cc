@@ -87,6 +87,36 @@ TEST_F(TrustTest, LongListIsSentInParts) {
   EXPECT_EQ(RevokedAt(*relay), subjects);
 }
 
+TEST_F(TrustTest, ListOfAParentReplacesTheFormerOneWhenItIsWhole) {
+  const auto send = [&](const std::string& subject, bool reset, bool more) {
+    v1::AttachResponse::Revoked revoked;
+    revoked.add_subjects(subject);
+    revoked.set_reset(reset);
+    revoked.set_more(more);
+    EXPECT_TRUE(trust_.HandleRevoked(revoked).ok());
+  };
+  const auto is_revoked = [&](const std::string& serial) {
+    return trust_.IsRevoked({{"fleet.test", NodeIdentity{"n"}}, std::nullopt, "issuer", serial});
+  };
+  trust_.Replace({"issuer:01", "issuer:02", "issuer:03"});
+  const auto relay = Attach("r1", /*is_relay=*/true);
+  send("issuer:01", /*reset=*/true, /*more=*/true);
+  EXPECT_TRUE(is_revoked("02"));
+  EXPECT_THAT(relay->Take(), IsEmpty());
+  // The stream ended; the next one begins with the list.
+  send("issuer:02", /*reset=*/true, /*more=*/true);
+  EXPECT_TRUE(is_revoked("03"));
+  send("issuer:04", /*reset=*/false, /*more=*/false);
+  EXPECT_FALSE(is_revoked("01"));
+  EXPECT_FALSE(is_revoked("03"));
+  EXPECT_TRUE(is_revoked("02"));
+  EXPECT_TRUE(is_revoked("04"));
+  EXPECT_THAT(RevokedAt(*relay), ElementsAre("issuer:02", "issuer:04"));
+  send("issuer:05", /*reset=*/false, /*more=*/false);
+  EXPECT_TRUE(is_revoked("05"));
+  EXPECT_TRUE(is_revoked("04"));
+}
+
 TEST_F(TrustTest, RevocationsOfAParentAreBounded) {
   // 100 names of two characters, in two copies.
   Trust trust(

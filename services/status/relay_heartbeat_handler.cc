@@ -14,6 +14,7 @@
 #include "services/common/errors/rpc.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/rpc/caller.h"
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/proto_time.h"
@@ -188,7 +189,9 @@ absl::Status RelayHeartbeatHandler::Begin(const v1::RelayHeartbeatsRequest& requ
     auto proof = Prove();
     payer_ = PayerOf(proof ? &*proof : nullptr);
     if (proof) {
-      ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(relay_name_));
+      const Caller& relay = proof->statement ? *proof->statement : stream_->call().caller();
+      ASSIGN_OR_RETURN(relay_, parts_.registry.OpenRelay(
+                                   relay_name_, CertificateSubject(relay.issuer, relay.serial)));
       proof_ = std::move(proof);
     }
   }

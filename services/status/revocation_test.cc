@@ -1,4 +1,6 @@
 // Revocation over real mutual TLS, with a real aggregator and a real status service.
+#include "services/common/identity/revocation.h"
+
 #include <grpcpp/grpcpp.h>
 
 #include <cstdint>
@@ -10,6 +12,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
+#include "services/common/identity/certificate.h"
 #include "services/common/store/sqlite/sqlite_store.h"
 #include "testing/fixtures/test_heartbeat_stream.h"
 #include "testing/fixtures/test_status.h"
@@ -109,7 +112,8 @@ TEST_F(RevocationTest, RevokedRelayCausesNoDoubt) {
   status_.Await(run_, [](const v1::RunStatus& s) {
     return absl::StrContains(s.doubt(), "relay r1 is not connected");
   });
-  Revoke(absl::StrCat("spiffe://", fleet_.name(), "/service/relay/r1"));
+  const Certificate certificate = *Certificate::FromPem(r1.chain_pem);
+  Revoke(CertificateSubject(certificate.IssuerKeyId(), certificate.Serial()));
   status_.Await(run_, [](const v1::RunStatus& s) { return s.doubt().empty(); });
 }
 

@@ -11,7 +11,6 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
-#include "services/common/identity/identity.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
@@ -175,11 +174,10 @@ Board::Options Assembly::BoardOptions() {
 
 // No node waits for a revoked relay: it does not return.
 std::vector<const RelayState*> Assembly::LostRelays() const {
-  std::vector<const RelayState*> lost = heartbeats_->registry().lost_relays();
-  std::erase_if(lost, [this](const RelayState* relay) {
-    const Identity identity{tls_->identity().fleet,
-                            ServiceIdentity{ServiceRole::kRelay, relay->name}};
-    return revocations_.Contains(ToUri(identity).value_or(""));
+  const Registry& registry = heartbeats_->registry();
+  std::vector<const RelayState*> lost = registry.lost_relays();
+  std::erase_if(lost, [&](const RelayState* relay) {
+    return revocations_.Contains(registry.CertificateOf(*relay));
   });
   return lost;
 }

@@ -116,6 +116,12 @@ func TestAuditNamesJobsSubjectsAndCompleteRuns(t *testing.T) {
 		t.Errorf("the records of bob: %+v", records)
 	}
 
+	must(f.Muster("node", "label", "n1", "rack=b1"))(t)
+	records = list("--subject", "node/n1")
+	if len(records) != 2 || records[0].Text != "labels changed" || !strings.HasPrefix(records[1].Text, "joined with token ") {
+		t.Errorf("the records of node n1: %+v", records)
+	}
+
 	id := run(t, f, []string{sidecarPlugin("p", "DaemonSet")}, "n1")
 	must(put(t, must(f.Export(id, "p", "n1"))(t), "n1", "x"))(t)
 	must(f.Muster("wait", id))(t)

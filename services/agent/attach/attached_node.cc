@@ -91,7 +91,13 @@ absl::Status AttachedNode::OnWelcome(const v1::AttachResponse::Welcome& welcome,
 }
 
 absl::Status AttachedNode::OnMessage(v1::AttachResponse message) {
-  Enqueue({.message = std::move(message)});
+  Event event;
+  if (message.has_command()) {
+    MutexLock lock(mutex_);
+    event.transit = transit_;
+  }
+  event.message = std::move(message);
+  Enqueue(std::move(event));
   return absl::OkStatus();
 }
 
@@ -144,6 +150,7 @@ void AttachedNode::Work() {
 }
 
 void AttachedNode::Handle(const Event& event) {
+  if (event.message.has_command()) return HandleCommand(event);
   if (!event.message.has_welcome()) return HandleMessage(event.message);
   // Messages in flight may be lost: records are sent again after the last acknowledged one.
   unsent_.reset();
@@ -160,8 +167,6 @@ void AttachedNode::Handle(const Event& event) {
 
 void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
   switch (message.message_case()) {
-    case v1::AttachResponse::kCommand:
-      return HandleCommand(message.command());
     case v1::AttachResponse::kCancel:
       return jobs_->Cancel(message.cancel());
     case v1::AttachResponse::kRecordsAck:
@@ -181,12 +186,11 @@ void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
   }
 }
 
-// The time that the command waited in transit, or here, is not available to start it.
-void AttachedNode::HandleCommand(v1::JobCommand command) {
-  {
-    MutexLock lock(mutex_);
-    transit_.Adjust(SystemClock().MonotonicNow(), &command);
-  }
+// The time that the command waited in transit, or here, is not available to start it. Another relay
+// may have welcomed the node meanwhile: its clock says nothing about this command.
+void AttachedNode::HandleCommand(const Event& event) {
+  v1::JobCommand command = event.message.command();
+  event.transit.Adjust(SystemClock().MonotonicNow(), &command);
   jobs_->Receive(command);
 }
 

@@ -58,6 +58,7 @@ class AttachedNode final : private AttachDelegate {
     v1::AttachResponse message;
     size_t bytes = 0;
     bool new_stream = false;  // the message is the first welcome of a stream
+    TransitClock transit;     // of the stream; for commands
   };
 
   explicit AttachedNode(Collections& collections) : collections_(collections) {}
@@ -73,7 +74,7 @@ class AttachedNode final : private AttachDelegate {
   void Work() ABSL_LOCKS_EXCLUDED(mutex_);
   void Handle(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleMessage(const v1::AttachResponse& message);
-  void HandleCommand(v1::JobCommand command) ABSL_LOCKS_EXCLUDED(mutex_);
+  void HandleCommand(const Event& event);
   void SendRecords() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TrySend(const v1::AttachRequest& message) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -1,100 +1,21 @@
 // A node's attachment against a relay that the test plays, over real TLS, with real commands.
 #include "services/agent/attach/attached_node.h"
 
-#include <filesystem>
-#include <fstream>
+#include <string>
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "services/common/base/clock.h"
+#include "services/agent/attach/attached_node_fixture.h"
 #include "services/common/base/error.h"
-#include "services/common/base/executor.h"
-#include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
-#include "services/common/base/timers.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/identity/verified_chains.h"
 #include "services/common/jobs/records_signature.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/status.h"
-#include "testing/fixtures/fake_relay.h"
-#include "testing/fixtures/test_commands.h"
 
 namespace muster {
 namespace {
-
-constexpr char kNode[] = "n1";
-
-class NoCollections final : public Collections {
- public:
-  void Offer(const v1::CollectionOffer& offer, const std::string& target) override {
-    MutexLock lock(mutex);
-    offers.push_back(offer.run() + " at " + target);
-    changed.NotifyAll();
-    while (blocked) changed.Wait(mutex);
-  }
-  void OnAttached(const std::string&) override {
-    MutexLock lock(mutex);
-    ++attachments;
-    changed.NotifyAll();
-  }
-  void End(const v1::CollectionEnded& ended) override {
-    MutexLock lock(mutex);
-    ends.push_back(ended.run());
-    changed.NotifyAll();
-  }
-  Mutex mutex;
-  CondVar changed;
-  std::vector<std::string> offers ABSL_GUARDED_BY(mutex);
-  std::vector<std::string> ends ABSL_GUARDED_BY(mutex);
-  int attachments ABSL_GUARDED_BY(mutex) = 0;
-  bool blocked ABSL_GUARDED_BY(mutex) = false;  // offers
-};
-
-class AttachedNodeTest : public ::testing::Test {
- protected:
-  AttachedNodeTest() {
-    for (FakeRelay* relay : {&relay_, &other_}) {
-      relay->Start();
-      relay->Stop();  // its port is known
-    }
-    tree_.WriteNodeFolder(folder_, kNode, {relay_.target(), other_.target()},
-                          commands_.authority().certificate().ToPem());
-    std::ofstream(folder_ + "/policy.yaml") << "commands: [{argv: ['**']}]";
-    std::filesystem::permissions(folder_ + "/policy.yaml", std::filesystem::perms(0600));
-    relay_.Start();
-  }
-
-  void Begin() {
-    AttachedNodeOptions options{NodeFolder::Load(folder_).value(), folder_ + "/tls", 16};
-    options.first_back_off = absl::Milliseconds(1);
-    options.return_after = absl::Milliseconds(10);
-    node_ =
-        AttachedNode::Start(std::move(options), collections_, {SystemClock(), *timers_, executor_})
-            .value();
-  }
-  void End() { node_.reset(); }
-
-  v1::Command Send(FakeRelay& relay, std::vector<std::string> argv) {
-    const v1::Command command = TestCommands::Exec(std::move(argv));
-    v1::AttachResponse message;
-    *message.mutable_command() = commands_.ForNode(command, kNode);
-    EXPECT_TRUE(relay.Send(message));
-    return command;
-  }
-
-  static bool HasFinal(const ReceivedJob& job) { return job.final.has_value(); }
-
-  const std::string folder_ = ::testing::TempDir() + "/attached";
-  TestIssuer tree_;
-  TestCommands commands_;
-  FakeRelay relay_{tree_, "r1"};
-  FakeRelay other_{tree_, "r2"};
-  NoCollections collections_;
-  const std::unique_ptr<TimerService> timers_ = MakeTimerService(/*max_timers=*/16);
-  Executor executor_{{.name = "background", .threads = 1}};
-  std::unique_ptr<AttachedNode> node_;
-};
 
 TEST_F(AttachedNodeTest, StatementIsSignedForTheGreetingRelay) {
   Begin();
@@ -267,59 +188,6 @@ TEST_F(AttachedNodeTest, SilentRelayIsDetached) {
   ASSERT_TRUE(relay_.AwaitHeartbeats(1));
   other_.Start();
   ASSERT_TRUE(relay_.AwaitHellos(2));  // three intervals without a word
-}
-
-TEST_F(AttachedNodeTest, NodeReturnsToItsPreferredRelayWithAllRecords) {
-  relay_.Stop();
-  other_.Start();
-  other_.acknowledges = false;  // it has reported nothing upstream
-  Begin();
-  ASSERT_TRUE(other_.AwaitHellos(1));
-  const v1::Command command =
-      Send(other_, {"/bin/sh", "-c",
-                    "echo on; while [ ! -e " + folder_ + "/go ]; do sleep 0.01; done; echo off"});
-  ASSERT_TRUE(
-      other_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
-  relay_.Start();
-  ASSERT_TRUE(
-      relay_.AwaitJob(command.job(), [](const ReceivedJob& job) { return !job.out.empty(); }));
-  std::ofstream(folder_ + "/go").put('\n');
-  ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
-  EXPECT_EQ(relay_.job(command.job()).out, "on\noff\n");
-  EXPECT_TRUE(other_.AwaitNobody());
-  const v1::Command next = Send(relay_, {"/bin/echo", "hello"});
-  ASSERT_TRUE(relay_.AwaitJob(next.job(), HasFinal));
-}
-
-TEST_F(AttachedNodeTest, NodeDoesNotReturnToADisconnectedRelay) {
-  relay_.Stop();
-  relay_.connected = false;
-  other_.Start();
-  Begin();
-  ASSERT_TRUE(other_.AwaitHellos(1));
-  relay_.Start();
-  ASSERT_TRUE(relay_.AwaitHellos(2));  // it looked, and looked again
-  const v1::Command command = Send(other_, {"/bin/echo", "hello"});
-  ASSERT_TRUE(other_.AwaitJob(command.job(), HasFinal));
-  EXPECT_EQ(other_.hellos().size(), 1);
-  relay_.connected = true;
-  EXPECT_TRUE(other_.AwaitNobody());
-  EXPECT_EQ(other_.hellos().size(), 1);
-}
-
-TEST_F(AttachedNodeTest, AnotherAddressOfTheSameRelayIsNotPreferred) {
-  FakeRelay same(tree_, "r2");
-  same.Start();
-  tree_.WriteNodeFolder(folder_, kNode, {same.target(), other_.target()},
-                        commands_.authority().certificate().ToPem());
-  same.Stop();
-  other_.Start();
-  Begin();
-  ASSERT_TRUE(other_.AwaitHellos(1));
-  same.Start();
-  ASSERT_TRUE(same.AwaitGreetings(2));
-  EXPECT_EQ(same.hellos().size(), 0);
-  EXPECT_EQ(other_.hellos().size(), 1);
 }
 
 TEST_F(AttachedNodeTest, HeartbeatsFollowTheIntervalOfTheRelay) {

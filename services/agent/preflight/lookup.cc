@@ -1,5 +1,8 @@
 #include "services/agent/preflight/lookup.h"
 
+#include <atomic>
+#include <cerrno>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -8,6 +11,10 @@
 
 namespace muster {
 namespace {
+
+// A resolver that does not answer, such as one of a lost network file system, keeps its threads.
+constexpr int kMaxThreads = 16;
+std::atomic<int> threads = 0;
 
 // A query, which its thread and its caller share: getaddrinfo cannot be cancelled, so the thread
 // may outlive the caller. The resolver's own time limits end it.
@@ -19,7 +26,7 @@ struct Query {
   Mutex mutex;
   StoppableCondVar answered;
   bool is_answered ABSL_GUARDED_BY(mutex) = false;
-  int fault ABSL_GUARDED_BY(mutex) = 0;
+  std::string fault ABSL_GUARDED_BY(mutex);
   Addresses addresses ABSL_GUARDED_BY(mutex);
 
   void Ask() {
@@ -27,9 +34,14 @@ struct Query {
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
+    const int system = errno;
+    --threads;
     MutexLock lock(mutex);
-    fault = code;
-    if (code == 0) addresses.reset(found);
+    if (code == 0) {
+      addresses.reset(found);
+    } else {
+      fault = code == EAI_SYSTEM ? std::generic_category().message(system) : ::gai_strerror(code);
+    }
     is_answered = true;
     answered.NotifyAll();
   }
@@ -39,6 +51,10 @@ struct Query {
 
 absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::Duration limit,
                                  const std::stop_token& stop) {
+  if (threads.fetch_add(1) >= kMaxThreads) {
+    --threads;
+    return absl::DeadlineExceededError("earlier queries to the name servers have no answer");
+  }
   const auto query = std::make_shared<Query>(host, port);
   std::thread([query] { query->Ask(); }).detach();
   MutexLock lock(query->mutex);
@@ -50,7 +66,7 @@ absl::StatusOr<Addresses> LookUp(const std::string& host, uint16_t port, absl::D
     return absl::DeadlineExceededError(
         absl::StrCat("no name server answered within ", absl::FormatDuration(limit)));
   }
-  if (query->fault != 0) return absl::NotFoundError(::gai_strerror(query->fault));
+  if (query->addresses == nullptr) return absl::NotFoundError(query->fault);
   return std::move(query->addresses);
 }
 

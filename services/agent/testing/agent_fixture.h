@@ -57,7 +57,7 @@ class AgentTest : public ::testing::Test {
     SubprocessOptions options;
     options.argv = {kAgentProgram, file};
     if (!submit.empty()) options.argv.push_back(submit);
-    options.environment = AllowListedEnvironment({"PATH", "HOME", "TMPDIR"});
+    options.environment = AllowListedEnvironment({"PATH", "HOME", "TMPDIR", "TSAN_OPTIONS"});
     options.environment.push_back("SECRET_OF_THE_AGENT=1");
     options.out = ChildOutput::Tail(4096);
     options.err = ChildOutput::Tail(16384);

@@ -17,7 +17,8 @@ const (
 	callTimeout   = 30 * time.Second // of a unary call
 	ackTimeout    = 90 * time.Second // without any acknowledgement
 	commitTimeout = 5 * time.Minute  // from finish to committed
-	maxChunk      = 4 << 20          // whatever a server announces
+	maxChunk      = 4 << 20          // whatever a server announces, as the next
+	minChunk      = 4 << 10
 )
 
 // errStalled is the error for a server that accepts bytes but does not acknowledge them.
@@ -113,7 +114,7 @@ func (u *upload) stream(ctx context.Context, opened *musterv1.OpenUploadResponse
 		committed, err := receive(rpc, acks, func() { watch.Reset(ackTimeout) })
 		done <- ending{committed, err}
 	}()
-	flow := &flow{acked: opened.Offset, sent: opened.Offset, window: opened.Window, acks: acks, progress: u.note, share: u.share}
+	flow := &flow{acked: opened.Offset, sent: opened.Offset, window: max(opened.Window, minChunk), acks: acks, progress: u.note, share: u.share}
 	sendErr := u.send(ctx, rpc, opened, flow, func() { watch.Reset(ackTimeout) })
 	if sendErr == nil {
 		watch.Reset(commitTimeout)
@@ -173,7 +174,7 @@ func (u *upload) send(ctx context.Context, rpc grpc.BidiStreamingClient[musterv1
 	if err := rpc.Send(&musterv1.UploadRequest{Message: &musterv1.UploadRequest_Start_{Start: start}}); err != nil {
 		return err
 	}
-	limit := int(min(opened.ChunkMax, opened.Window, maxChunk))
+	limit := int(min(max(opened.ChunkMax, minChunk), flow.window, maxChunk))
 	for {
 		// Wait for the whole chunk, so that no unsendable bytes are read.
 		if err := flow.wait(ctx, int64(limit)); err != nil {

@@ -9,7 +9,7 @@
 #include "services/common/base/string_source.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr muster::TarGzReadLimits kLimits{.ratio = 100, .free_bytes = int64_t{1} << 20};
+  constexpr muster::GzipLimits kLimits{.ratio = 100, .free_bytes = int64_t{1} << 20};
   constexpr int64_t kBuffered = int64_t{1}
                                 << 20;  // may be decompressed before the ratio is checked
   muster::StringSource source(std::string(reinterpret_cast<const char*>(data), size));

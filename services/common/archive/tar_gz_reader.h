@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/archive/gzip_source.h"
 #include "services/common/base/io.h"
 
 struct archive;
@@ -29,14 +30,8 @@ struct TarEntry {
       oddity;  // "a symbolic link", "setuid", ...: a kind that is never unpacked; empty if none
 };
 
-// Limits the ratio of decompressed to compressed bytes. A stream beyond it is malformed.
-struct TarGzReadLimits {
-  int64_t ratio = 100;
-  int64_t free_bytes = int64_t{64} << 20;  // uncompressed bytes that the ratio does not bind
-};
-
 // For archives of this program, whose ratio may be higher.
-inline constexpr TarGzReadLimits kOwnArchive{.ratio = std::numeric_limits<int64_t>::max()};
+inline constexpr GzipLimits kOwnArchive{.ratio = std::numeric_limits<int64_t>::max()};
 
 // Not thread-safe. Returns errors of the source unchanged. A stream that is not a gzip tar, is
 // incomplete or damaged, or exceeds a limit fails with INVALID_ARGUMENT (TAR_GZ_MALFORMED). The
@@ -45,7 +40,7 @@ class TarGzReader {
  public:
   // Reads up to the first header. `source` must outlive the reader.
   static absl::StatusOr<std::unique_ptr<TarGzReader>> Open(ByteSource& source,
-                                                           const TarGzReadLimits& limits = {});
+                                                           const GzipLimits& limits = {});
   ~TarGzReader();
 
   // Returns the next entry and skips the rest of the current one; returns nothing at the end, after
@@ -56,23 +51,21 @@ class TarGzReader {
   absl::StatusOr<size_t> Read(std::span<char> buffer);
 
   // The number of compressed bytes read from the source.
-  int64_t consumed() const { return consumed_; }
+  int64_t consumed() const { return gzip_.consumed(); }
 
  private:
-  TarGzReader(ByteSource& source, const TarGzReadLimits& limits);
+  TarGzReader(ByteSource& source, const GzipLimits& limits);
 
   long Fill(const void** data);
   absl::Status Failure();
+  absl::Status ReadToEnd();
 
   struct Free {
     void operator()(archive* a) const;
   };
 
-  ByteSource& source_;
-  const TarGzReadLimits limits_;
-  absl::Status source_status_;
-  bool over_ratio_ = false;
-  int64_t consumed_ = 0;
+  GzipSource gzip_;
+  absl::Status gzip_status_;
   std::vector<char> buffer_;
   std::unique_ptr<archive, Free> archive_;
 };

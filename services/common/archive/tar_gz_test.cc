@@ -127,6 +127,22 @@ TEST(TarGzReaderTest, InvalidStreamIsMalformed) {
   }
 }
 
+TEST(TarGzReaderTest, WrongChecksumOrLengthAndBytesAfterTheEndAreMalformed) {
+  const std::string good = Write({{"f", std::string(100'000, 'x')}});
+  for (const size_t from_end : {size_t{8}, size_t{4}}) {  // the CRC32, and the length
+    std::string bad = good;
+    bad[bad.size() - from_end] = static_cast<char>(bad[bad.size() - from_end] ^ 1);
+    EXPECT_THAT(std::string(ReadAll(bad).message()), HasSubstr("checksum"));
+  }
+  EXPECT_THAT(std::string(ReadAll(good + std::string(100, 'x')).message()), HasSubstr("follow"));
+  EXPECT_EQ(ReasonOf(ReadAll(good.substr(0, good.size() - 1))), "TAR_GZ_MALFORMED");
+}
+
+TEST(TarGzReaderTest, SeveralGzipMembersAreOneStream) {
+  const std::string tar = MakeTar({{.name = "a", .content = "x"}});
+  EXPECT_TRUE(ReadAll(Gzip(tar.substr(0, 700)) + Gzip("") + Gzip(tar.substr(700))).ok());
+}
+
 TEST(TarGzReaderTest, ErrorOfTheSourceIsReturned) {
   const std::string good = Write({{"f", std::string(100'000, 'x')}});
   PieceSource source(good.substr(0, 30), 10, absl::UnavailableError("gone"));

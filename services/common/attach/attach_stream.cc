@@ -19,6 +19,9 @@ constexpr absl::Duration kConfirmMove = absl::Seconds(2);
 constexpr absl::Duration kWelcomeWithin = absl::Seconds(20);
 constexpr absl::Duration kLongestTick = absl::Seconds(1);
 constexpr absl::Duration kShortestInterval = absl::Milliseconds(100);
+// A relay greets again when it has renewed its certificate. Each greeting is answered with a
+// signature.
+constexpr int kMostGreetings = 100;
 
 }  // namespace
 
@@ -194,6 +197,7 @@ absl::Status AttachStream::HandleGreeting(v1::AttachResponse::Greeting greeting)
   RETURN_IF_ERROR(stream_->CheckGreeting(greeting));
   {
     MutexLock lock(mutex_);
+    if (++greetings_ > kMostGreetings) return errors::RelayRefused("it greets without end");
     greeting_ = std::move(greeting);
     if (candidate_ && greeting_.relay() == current_relay_) {
       return absl::AlreadyExistsError("it is the same relay at another address");

@@ -97,6 +97,7 @@ class AttachStream final : private ParentStreamEvents {
   // The welcome of a candidate. The callback that sets it does not read on: only Adopt does.
   std::optional<v1::AttachResponse::Welcome> offer_ ABSL_GUARDED_BY(mutex_);
   v1::AttachResponse::Greeting greeting_ ABSL_GUARDED_BY(mutex_);
+  int greetings_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<absl::Duration> welcomed_at_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;  // Send returned false since OnWritable

@@ -68,7 +68,7 @@ absl::Status CommandOfOtherJob() {
 absl::Status InvalidPosition(int64_t position) {
   return MakeError(absl::StatusCode::kOutOfRange, "INVALID_POSITION",
                    absl::StrCat("no record of the job begins at ", position),
-                   "Use 0 for the first record, or the position in a response of the method WatchJob.");
+                   "Use 0 for the first record, or a position from the output: muster job logs --json, or the method WatchJob.");
 }
 
 absl::Status NotTheRoot(std::string_view relay) {

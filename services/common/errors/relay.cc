@@ -17,7 +17,7 @@ absl::Status NotAttached(std::string_view who) {
 absl::Status NoLiveStatement(std::string_view node, std::string_view relay) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NOT_ATTACHED",
                    absl::StrCat("relay \"", ToAbsl(relay), "\" has no valid attach statement of \"", ToAbsl(node), "\""),
-                   "Attach the node first: muster agent attach.");
+                   "Wait until its agent is attached again, or attach it: muster agent attach.");
 }
 
 absl::Status TooManyInvalidStatements(std::string_view relay) {

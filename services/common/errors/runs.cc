@@ -16,7 +16,7 @@ absl::Status RunNotFound(std::string_view run) {
 
 absl::Status RunNotEnded(std::string_view run) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RUN_NOT_ENDED",
-                   absl::StrCat("run ", ToAbsl(run), " is still running"),
+                   absl::StrCat("run ", ToAbsl(run), " has not ended"),
                    "Cancel the run, or wait until it has ended.");
 }
 

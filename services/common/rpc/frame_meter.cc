@@ -61,8 +61,8 @@ std::string_view FrameMeter::Read(std::string_view bytes, absl::Duration now) {
 }
 
 uint32_t FrameMeter::stream() const {
-  return uint32_t{header_[5]} << 24 | uint32_t{header_[6]} << 16 | uint32_t{header_[7]} << 8 |
-         header_[8];
+  return uint32_t{header_[5] & 0x7fu} << 24 | uint32_t{header_[6]} << 16 |
+         uint32_t{header_[7]} << 8 | header_[8];
 }
 
 // The frame was read.
@@ -80,15 +80,18 @@ std::string_view FrameMeter::Count(absl::Duration now) {
     counts_ = {};
   }
   switch (type) {
-    case kHeaders:
-      ++opened_;
-      if (stream() > last_stream_) {  // else trailers
-        last_stream_ = stream();
-        messages_.Begin(last_stream_);
-      }
+    case kHeaders: {
       block_bytes_ = 0;
       continuations_ = 0;
-      return CountHeaders(HasFlag(kEndHeaders));
+      const std::string_view excess = CountHeaders(HasFlag(kEndHeaders));
+      if (!excess.empty()) return excess;
+      // Others begin no call: gRPC takes them for trailers, which its clients do not send, or skips
+      // them.
+      if (stream() % 2 == 0 || stream() <= last_stream_) break;
+      last_stream_ = stream();
+      ++opened_;
+      return messages_.Begin(last_stream_) ? "" : "open calls";
+    }
     case kContinuation:
       ++continuations_;
       return CountHeaders(HasFlag(kEndHeaders));

@@ -21,7 +21,8 @@ inline constexpr int kMaxSettingsPerSecond = 100;
 inline constexpr int kMaxPingsPerSecond = 20'000;
 // As many as calls of a node (limits.h): a call that is reset costs as much as another.
 inline constexpr int kMaxResetsPerSecond = 5'000;
-// Priorities, unknown frames, and data without a byte that ends no stream.
+// Priorities, unknown frames, headers that begin no call, and data without a byte that ends no
+// stream.
 inline constexpr int kMaxControlFramesPerSecond = 1'000;
 // A frame of data smaller than this that ends no stream costs as much as a larger one. Messages of
 // streams are rarely so small, and then rare.
@@ -54,6 +55,7 @@ class FrameMeter {
   std::string_view Count(absl::Duration now);
   std::string_view CountHeaders(bool ends);
   void EndIfLast();
+  // The number of the frame's stream, without the reserved bit, which gRPC ignores.
   uint32_t stream() const;
   bool HasFlag(uint8_t flag) const { return (header_[4] & flag) != 0; }
 

@@ -48,11 +48,52 @@ TEST_F(FrameMeterTest, HeaderBlockIsBoundedByItsBytesAndItsFrames) {
 
 TEST_F(FrameMeterTest, CallsOfAnyNumberAreNoFlood) {
   const std::string data(100, 'x');
-  const std::string call = Http2Frame(FrameType::kHeaders, 0, 1, std::string(9'000, 'x')) +
-                           Http2Frame(FrameType::kContinuation, kEndHeaders, 1, data) +
-                           Http2Frame(FrameType::kData, 0, 1, std::string(kSmallData, 'x')) +
-                           Http2Frame(FrameType::kData, kEndStream, 1, "");
-  EXPECT_EQ(Repeat(call, 50'000), 50'000);
+  for (uint32_t stream = 1; stream < 100'000; stream += 2) {
+    const std::string call = Http2Frame(FrameType::kHeaders, 0, stream, std::string(9'000, 'x')) +
+                             Http2Frame(FrameType::kContinuation, kEndHeaders, stream, data) +
+                             Http2Frame(FrameType::kData, 0, stream, std::string(kSmallData, 'x')) +
+                             Http2Frame(FrameType::kData, kEndStream, stream, "");
+    ASSERT_EQ(meter_->Read(call, now_), "") << stream;
+  }
+  EXPECT_EQ(meter_->TakeOpened(), 50'000);
+}
+
+// gRPC ignores the reserved bit of a number, and skips the headers of an even one.
+TEST_F(FrameMeterTest, NumbersOfStreamsAreThoseThatGrpcReads) {
+  const std::string begun("\0\0\0\0\x64half", 9);
+  for (const uint32_t number : {0x80000001u, 0x7ffffffeu, 3u}) {
+    EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kHeaders, kEndHeaders, number, "header"), now_),
+              "");
+  }
+  EXPECT_EQ(meter_->TakeOpened(), 2);
+  for (const uint32_t number : {1u, 0x80000003u, 0x7ffffffeu}) {
+    EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kData, 0, number, begun), now_), "");
+  }
+  EXPECT_EQ(meter_->unfinished(), 18u);
+}
+
+TEST_F(FrameMeterTest, HeadersThatBeginNoCallAreBounded) {
+  EXPECT_EQ(meter_->Read(Http2Frame(FrameType::kHeaders, kEndHeaders, 1, "header"), now_), "");
+  EXPECT_EQ(Repeat(Http2Frame(FrameType::kHeaders, kEndHeaders, 1, "trailer"), 2'000),
+            kMaxControlFramesPerSecond);
+  meter_ = std::make_unique<FrameMeter>();
+  EXPECT_EQ(meter_->Read(kPreface, now_), "");
+  EXPECT_EQ(Repeat(Http2Frame(FrameType::kHeaders, kEndHeaders, 4, "header"), 2'000),
+            kMaxControlFramesPerSecond);
+}
+
+// gRPC has the same limit, but not while it ignores new streams.
+TEST_F(FrameMeterTest, CallsThatDoNotEndAreBounded) {
+  size_t open = 0;
+  while (open < 2 * kMaxStreams) {
+    const auto number = static_cast<uint32_t>(2 * open + 1);
+    if (!meter_->Read(Http2Frame(FrameType::kHeaders, kEndHeaders, number, "header"), now_)
+             .empty()) {
+      break;
+    }
+    ++open;
+  }
+  EXPECT_EQ(open, kMaxStreams);
 }
 
 TEST_F(FrameMeterTest, CallsThatBeginOrAreResetAreTakenOnce) {

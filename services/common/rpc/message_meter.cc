@@ -4,9 +4,11 @@
 
 namespace muster {
 
-void MessageMeter::Begin(uint32_t stream) {
+bool MessageMeter::Begin(uint32_t stream) {
   MutexLock lock(mutex_);
+  if (streams_.size() >= kMaxStreams) return false;
   streams_.try_emplace(stream);
+  return true;
 }
 
 bool MessageMeter::Read(uint32_t stream, std::string_view bytes) {

@@ -17,6 +17,10 @@ namespace muster {
 // much of each message.
 inline constexpr size_t kMaxUnfinishedBytes = size_t{32} << 20;
 
+// Streams of one connection whose client may send more: twice the open calls that gRPC accepts
+// (kMaxStreamsPerConnection). A server that stops ignores new ones, which then never end.
+inline constexpr size_t kMaxStreams = 2048;
+
 // Reads the messages in the data of streams: each begins with a byte and its length in four bytes
 // (gRPC over HTTP2, "Length-Prefixed-Message"). gRPC 1.51 compares a message with its largest size
 // only when it is whole, grants credit for the length that the peer has declared, and keeps all of
@@ -24,8 +28,8 @@ inline constexpr size_t kMaxUnfinishedBytes = size_t{32} << 20;
 class MessageMeter {
  public:
   // A stream begins. Data of other streams is ignored: it may follow the end that the server gave
-  // to a call.
-  void Begin(uint32_t stream);
+  // to a call. Returns false if kMaxStreams have not ended.
+  bool Begin(uint32_t stream);
 
   // Reads the next bytes of the stream's data. Returns false if they exceed kMaxUnfinishedBytes in
   // one message.

@@ -7,13 +7,17 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "muster/v1/shares.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/rpc/status.h"
+#include "services/relay/files/share_errors.h"
 #include "services/relay/testing/relay_fixture.h"
 
 namespace muster {
 namespace {
 
+using testing::ChannelTo;
 using testing::RelayTestFleet;
 using testing::TestNode;
 using testing::TestRelay;
@@ -134,6 +138,28 @@ TEST_F(BranchesTest, RefusalDownstreamIsReportedToTheSource) {
   n2_.Attach(far_);
   ASSERT_TRUE(n1_.Share("n2", "f", std::string(101, 'x')).ok());
   EXPECT_TRUE(n1_.Await("n1", "n2", "f", "refused at far: SHARE_TOO_LARGE"));
+}
+
+// A child with a wrong program, or with the key of a thief.
+TEST_F(BranchesTest, ReportOfAChildIsBounded) {
+  ASSERT_TRUE(n1_.Share("n2", "f", "abc").ok());
+  ASSERT_TRUE(n1_.Await("n1", "n2", "f", "delivered at far"));
+  const auto west = ChannelTo(
+      root_.target(), fleet_.WriteIdentity(ServiceIdentity{ServiceRole::kRelay, "west"}, "thief"));
+  const auto root = v1::ShareService::NewStub(west);
+  v1::ReportShareRequest request;
+  *request.mutable_share()->mutable_file() = n1_.File("n2", "f", "abc");
+  request.mutable_share()->set_state(v1::SHARE_STATE_REFUSED);
+  request.mutable_share()->set_reason(std::string(size_t{1} << 20, 'x'));
+  request.mutable_share()->set_relay(std::string(size_t{1} << 20, 'r'));
+  v1::ReportShareResponse response;
+  grpc::ClientContext first;
+  EXPECT_EQ(ReasonOf(FromGrpc(root->ReportShare(&first, request, &response))), "INVALID_NAME");
+  request.mutable_share()->set_relay("far");
+  grpc::ClientContext second;
+  ASSERT_TRUE(root->ReportShare(&second, request, &response).ok());
+  EXPECT_EQ(n1_.Outcome("n1", "n2", "f"),
+            absl::StrCat("refused at far: ", std::string(kMaxShareReason, 'x')));
 }
 
 TEST_F(BranchesTest, RefusalAtTheRootIsReportedToTheSource) {

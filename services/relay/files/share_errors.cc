@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/names.h"
 #include "services/common/errors/identity.h"
 #include "services/common/errors/shares.h"
 
@@ -24,11 +25,12 @@ bool IsRefusal(const absl::Status& status) {
   }
 }
 
-absl::Status CheckReported(v1::ShareState state) {
-  if (v1::ShareState_IsValid(state) && state != v1::SHARE_STATE_UNSPECIFIED) {
-    return absl::OkStatus();
+absl::Status CheckReported(const v1::Share& share) {
+  const v1::ShareState state = share.state();
+  if (!v1::ShareState_IsValid(state) || state == v1::SHARE_STATE_UNSPECIFIED) {
+    return errors::InvalidShare(absl::StrCat("its state ", static_cast<int>(state), " is unknown"));
   }
-  return errors::InvalidShare(absl::StrCat("its state ", static_cast<int>(state), " is unknown"));
+  return share.relay().empty() ? absl::OkStatus() : ValidateName("relay", share.relay());
 }
 
 }  // namespace muster

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_RELAY_FILES_SHARE_ERRORS_H_
 #define MUSTER_SERVICES_RELAY_FILES_SHARE_ERRORS_H_
 
+#include <cstddef>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -15,8 +16,12 @@ namespace muster {
 // files.
 bool IsRefusal(const absl::Status& status);
 
-// Checks the state that a child reports. INVALID_SHARE if it is unknown.
-absl::Status CheckReported(v1::ShareState state);
+// Bytes of a reported reason that are kept.
+inline constexpr size_t kMaxShareReason = 2048;
+
+// Checks what a child reports. INVALID_SHARE if the state is unknown, INVALID_NAME if the relay is
+// no name.
+absl::Status CheckReported(const v1::Share& share);
 
 }  // namespace muster
 

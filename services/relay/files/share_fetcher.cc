@@ -8,6 +8,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/identity/share_signature.h"
 #include "services/relay/files/share_signer.h"
 
 namespace muster {
@@ -41,7 +42,14 @@ void ShareFetcher::HandleOffers(const v1::ShareOffers& offers) {
   MutexLock lock(mutex_);
   for (const v1::SharedFile& file : offers.files()) {
     if (offers_.size() >= kMostOffers) return;
-    offers_[KeyName(file.key())] = file;
+    if (const absl::Status valid = ValidateSharedFile(file); !valid.ok()) {
+      LogLimited(LogLevel::kWarning, "the parent offers an invalid shared file", "parent",
+                 {{"error", valid}});
+      continue;
+    }
+    v1::SharedFile& offer = offers_[KeyName(file.key())];
+    offer = file;
+    offer.DiscardUnknownFields();  // of any size
   }
 }
 

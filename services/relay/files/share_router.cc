@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/common/errors/shares.h"
+#include "services/common/identity/share_signature.h"
 #include "services/relay/files/share_step.h"
 #include "services/relay/files/target_route.h"
 
@@ -62,7 +63,10 @@ void ShareRouter::HandleOffers(const v1::ShareOffers& offers) {
   MutexLock lock(mutex_);
   for (const v1::ShareKey& key : offers.removed()) {
     if (removals_.size() >= kMostRemovals) break;
-    removals_[NameOf(key)] = key;
+    if (!ValidateShareKey(key).ok()) continue;
+    v1::ShareKey& removal = removals_[NameOf(key)];
+    removal = key;
+    removal.DiscardUnknownFields();  // of any size
   }
   RequestTick();
 }

@@ -259,7 +259,10 @@ TEST_F(ShareRouterTest, RemovalByTheParentIsReported) {
   parent_.connected_to = 1;
   v1::ShareOffers offers;
   *offers.add_removed() = file.key();
-  offers.add_removed()->set_id("absent");
+  v1::ShareKey absent = file.key();
+  absent.set_id("absent");
+  *offers.add_removed() = absent;
+  offers.add_removed()->set_id("of no node");
   router_->HandleOffers(offers);
   Tick();
   EXPECT_EQ(State(file), "ended REMOVED");

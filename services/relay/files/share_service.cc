@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
+#include "services/common/base/utf8.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/shares.h"
@@ -326,7 +327,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   const v1::ShareKey& key = request.share().file().key();
   RETURN_IF_ERROR(ValidateShareKey(key));
   RETURN_IF_ERROR(IsChild(call));
-  RETURN_IF_ERROR(CheckReported(request.share().state()));
+  RETURN_IF_ERROR(CheckReported(request.share()));
   const std::string* relay = RelayOf(call.caller());
   const auto found = parts_.store.Find(key);
   if (!found || found->stage == ShareStage::kEnded) return absl::OkStatus();
@@ -352,7 +353,7 @@ absl::Status ShareService::Report(Call& call, const v1::ReportShareRequest& requ
   is.child = *relay;
   is.removing = false;
   is.share.set_state(request.share().state());
-  is.share.set_reason(request.share().reason());
+  is.share.set_reason(std::string(CutUtf8(request.share().reason(), kMaxShareReason)));
   is.share.set_relay(request.share().relay());
   is.share.mutable_change_time()->set_seconds(absl::ToUnixSeconds(parts_.clock.Now()));
   is.unreported = is.from_parent;

@@ -118,8 +118,9 @@ void ShareStore::DropLocked(const v1::ShareKey& key) {
       {{"upload", upload->record.id}, {"error", removed}});
 }
 
-void ShareStore::OpenUpload(const v1::SharedFile& file, bool from_parent, const std::string& opener,
+void ShareStore::OpenUpload(v1::SharedFile file, bool from_parent, const std::string& opener,
                             OpenDone done) {
+  file.DiscardUnknownFields();  // of any size, and not signed
   if (ExpiryOf(file) <= clock_.Now()) return done(errors::ShareExpired(file.key()));
   if (file.size() > options_.max_size) {
     return done(errors::ShareTooLarge(file.size(), options_.max_size));

@@ -73,8 +73,7 @@ class ShareStore : public ResultSink {
   // Opens or takes over the upload of a file whose signature was verified; `opener` may send it.
   // SHARE_EXPIRED, SHARE_SUPERSEDED, SHARE_ARRIVING, SHARE_TOO_LARGE, SHARE_QUOTA,
   // TOO_MANY_UPLOADS. Calls `done` once, on `disk` or on the calling thread.
-  void OpenUpload(const v1::SharedFile& file, bool from_parent, const std::string& opener,
-                  OpenDone done);
+  void OpenUpload(v1::SharedFile file, bool from_parent, const std::string& opener, OpenDone done);
 
   // Returns the session of an upload. UPLOAD_NOT_FOUND; also if another sender opened it.
   absl::StatusOr<std::shared_ptr<UploadSession>> FindUpload(const std::string& id,

@@ -77,6 +77,12 @@ absl::Status ShareStore::Recover() {
 
 absl::Status ShareStore::RecoverRow(ShareTable::Row row) {
   if (row.record.stage == ShareStage::kIncoming) {
+    // Two rows of one key remain if the removal of the first one failed.
+    if (records_.UploadOf(row.record.key())) {
+      Log(LogLevel::kWarning, "a second upload of the same shared file is removed",
+          {{"id", row.record.id}});
+      return table_->Remove(row.record.id);
+    }
     AddUpload(row.record);
     return absl::OkStatus();
   }

@@ -11,6 +11,7 @@
 #include "services/common/store/sqlite/fault_vfs.h"
 #include "services/relay/files/share_store.h"
 #include "services/relay/files/share_store_fixture.h"
+#include "services/relay/files/share_table.h"
 
 namespace muster {
 namespace {
@@ -285,6 +286,40 @@ TEST_F(ShareStoreUploadTest, FileSignedLaterReplacesAnUploadInProgress) {
   const absl::Status sent = OnStrand(*first, [&](UploadSession&, UploadAttachment,
                                                  const auto& done) { done(OpenFromRelay(later)); });
   EXPECT_TRUE(sent.ok()) << sent;
+}
+
+// The removal of the row of the first one failed.
+TEST_F(ShareStoreUploadTest, SecondUploadOfAKeyIsRemovedAtTheStart) {
+  ASSERT_TRUE(Open(File(body_)).ok());
+  Close();
+  {
+    const auto table = ShareTable::Open(options_.folder + "/shares.db");
+    ASSERT_TRUE(table.ok()) << table.status();
+    const auto contents = (*table)->Load();
+    ASSERT_TRUE(contents.ok()) << contents.status();
+    ShareRecord second = contents->rows.at(0).record;
+    second.id = std::string(second.id.size(), 'b');
+    ASSERT_TRUE((*table)->Put(second).ok());
+  }
+  Reopen();
+  EXPECT_EQ(store_->files(), 1);
+  clock_.Advance(absl::Hours(2));
+  store_->Sweep();
+  EXPECT_EQ(store_->files(), 0);
+  Reopen();
+  EXPECT_EQ(store_->files(), 0);
+}
+
+// A peer may have added them; they are not signed.
+TEST_F(ShareStoreUploadTest, UnknownFieldsOfAFileAreNotKept) {
+  v1::SharedFile padded = File(body_);
+  padded.GetReflection()->MutableUnknownFields(&padded)->AddLengthDelimited(
+      100, std::string(size_t{1} << 20, 'x'));
+  ASSERT_TRUE(Open(padded).ok());
+  Close();
+  const auto table = ShareTable::Open(options_.folder + "/shares.db");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_LT((*table)->Load()->rows.at(0).record.share.ByteSizeLong(), 1000u);
 }
 
 TEST_F(ShareStoreUploadTest, IdleUploadIsRemoved) {

@@ -14,8 +14,6 @@ constexpr size_t kDiskQueue = 16'384;
 constexpr size_t kRouterThreads = 4;
 constexpr size_t kRouterQueue = 64;
 
-constexpr absl::Duration kDrainLimit = absl::Seconds(10);
-
 PostTask PostTo(Executor& executor) {
   return [&executor](absl::AnyInvocable<void()> task) { return executor.Post(std::move(task)); };
 }
@@ -29,7 +27,7 @@ Shares::Shares()
 
 Shares::~Shares() {
   StopRouter();
-  disk_.Drain(kDrainLimit).IgnoreError();
+  disk_.Drain(absl::InfiniteDuration()).IgnoreError();
 }
 
 void Shares::HandleMessage(const v1::AttachResponse& message) {
@@ -40,8 +38,9 @@ void Shares::HandleMessage(const v1::AttachResponse& message) {
 void Shares::StopRouter() {
   if (router_ != nullptr) router_->Stop();
   if (parent_ != nullptr) parent_->Stop();
-  upstream_.Drain(kDrainLimit).IgnoreError();
-  downstream_.Drain(kDrainLimit).IgnoreError();
+  // Without a limit: their tasks use the members. Calls have ended, and the disk ends the rest.
+  upstream_.Drain(absl::InfiniteDuration()).IgnoreError();
+  downstream_.Drain(absl::InfiniteDuration()).IgnoreError();
   if (queries_) queries_->Stop();
 }
 

@@ -75,11 +75,18 @@ void CommandDispatcher::Dispatch(v1::JobCommand command, bool may_have_been_sent
 }
 
 bool CommandDispatcher::Reserve(const v1::JobCommand& command) {
-  const auto known = jobs_.find(command.job());
-  size_t bytes = known == jobs_.end() ? command.command().ByteSizeLong() : 0;
+  const auto job = jobs_.find(command.job());
+  size_t bytes = job == jobs_.end() ? command.command().ByteSizeLong() : 0;
   for (const v1::JobCommand::Target& target : command.targets()) {
-    if (known != jobs_.end() && known->second.targets.contains(target.node())) continue;
-    bytes += target.ByteSizeLong() + kTargetBytes;
+    const size_t size = target.ByteSizeLong();
+    size_t counted = 0;
+    if (job != jobs_.end()) {
+      const auto known = job->second.targets.find(target.node());
+      if (known != job->second.targets.end()) {
+        counted = known->second.target.ByteSizeLong() + kTargetBytes;
+      }
+    }
+    bytes += std::max(size + kTargetBytes, counted) - counted;
   }
   if (bytes > max_bytes_ - bytes_) {
     LogLimited(LogLevel::kWarning, "dropped a command: this relay keeps too many for its targets",
@@ -167,18 +174,20 @@ void CommandDispatcher::SendCancel(const std::string& id, ChildLink& link,
 void CommandDispatcher::Cancel(const v1::JobCancel& cancel) {
   std::vector<std::string> nodes(cancel.nodes().begin(), cancel.nodes().end());
   MutexLock lock(mutex_);
-  Job unknown;
+  Job unknown;  // its cancels are sent, but not kept: the parent may have invented the names
   const auto found = jobs_.find(cancel.job());
   Job& job = found == jobs_.end() ? unknown : found->second;
   if (nodes.empty()) {
     for (const auto& [node, target] : job.targets) nodes.push_back(node);
   }
   for (const std::string& node : nodes) {
-    Target& target = job.targets[node];
+    const auto known = job.targets.find(node);
+    Target& target = known == job.targets.end() ? unknown.targets[node] : known->second;
     target.target.set_node(node);
     target.stage = Stage::kCancelled;
   }
   Send(cancel.job(), job, nodes);
+  if (&job != &unknown) Send(cancel.job(), unknown, nodes);
 }
 
 std::vector<std::string> CommandDispatcher::Withdraw(const std::string& job,

@@ -57,7 +57,8 @@ class CommandDispatcher {
   // `may_have_been_sent` an earlier process may have sent it already.
   void Dispatch(v1::JobCommand command, bool may_have_been_sent = false);
 
-  // Cancels the job on these nodes; on all of its targets here if it names none.
+  // Cancels the job on these nodes; on all of its targets here if it names none. The cancel of
+  // another node is sent once.
   void Cancel(const v1::JobCancel& cancel);
 
   // Ends the waiting of these targets: the command is not sent to them from here any more. Returns

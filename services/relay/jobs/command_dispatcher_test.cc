@@ -250,5 +250,36 @@ TEST_F(CommandDispatcherTest, CommandsOfAParentAreBoundedUntilTheyEnd) {
   EXPECT_EQ(relay.open(), 1U);
 }
 
+TEST_F(CommandDispatcherTest, RepeatedCommandIsCountedWithItsLargerTarget) {
+  v1::JobCommand command = Command({"n1"});
+  CommandDispatcher relay(topology_, clock_, 3000);
+  relay.Dispatch(command);
+  command.mutable_targets(0)->add_proof(std::string(2000, 'x'));
+  relay.Dispatch(command);
+  v1::JobCommand second = Command({"n1"});
+  second.set_job("j2");
+  second.mutable_command()->set_command(std::string(1000, 'x'));
+  relay.Dispatch(second);
+  EXPECT_EQ(relay.open(), 1U) << "no space is left";
+  relay.Finish(command.job(), "n1");
+  relay.Dispatch(second);
+  EXPECT_EQ(relay.open(), 1U);
+}
+
+TEST_F(CommandDispatcherTest, CancelOfAnotherNodeIsSentAndNotKept) {
+  const auto n2 = Attach("n2");
+  dispatcher_.Dispatch(Command({"n1"}));
+  v1::JobCancel cancel;
+  cancel.set_job(Command({"n1"}).job());
+  cancel.add_nodes("n2");
+  cancel.add_nodes("n3");
+  dispatcher_.Cancel(cancel);
+  EXPECT_EQ(n2->Take().size(), 1U);
+  const auto n3 = Attach("n3");
+  dispatcher_.OnReachable({"n2", "n3"});
+  EXPECT_TRUE(n2->Take().empty());
+  EXPECT_TRUE(n3->Take().empty());
+}
+
 }  // namespace
 }  // namespace muster

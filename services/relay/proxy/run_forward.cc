@@ -23,9 +23,9 @@ class UpstreamWatch final : public UpstreamRuns::Handler {
  public:
   UpstreamWatch(std::shared_ptr<DownstreamRuns> downstream, Unread unread, Admission::Ticket ticket,
                 v1::WatchRunRequest request)
-      : downstream_(std::move(downstream)),
+      : ticket_(std::move(ticket)),
+        downstream_(std::move(downstream)),
         unread_(std::move(unread)),
-        ticket_(std::move(ticket)),
         request_(std::move(request)) {}
 
   void OnStart(const std::shared_ptr<UpstreamRuns>& stream) override {
@@ -43,9 +43,9 @@ class UpstreamWatch final : public UpstreamRuns::Handler {
   }
 
  private:
+  const Admission::Ticket ticket_;  // destroyed last: the owner of the others waits for it
   const std::shared_ptr<DownstreamRuns> downstream_;
   const Unread unread_;
-  const Admission::Ticket ticket_;
   const v1::WatchRunRequest request_;
 };
 

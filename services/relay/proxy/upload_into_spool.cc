@@ -89,7 +89,7 @@ class CompleteSink final : public MessageSink {
     if (request.has_finish()) return ReplySpooled(*downstream_, spool_, id_);
     downstream_->End(errors::InvalidChunk("the upload is already complete"));
   }
-  void HandleHalfClose() override { downstream_->End(absl::OkStatus()); }
+  void HandleHalfClose() override { downstream_->End(errors::NoReadableMessage()); }
   void HandleSent() override {}
   void HandleEnd() override {}
 

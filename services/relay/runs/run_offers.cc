@@ -51,6 +51,7 @@ void RunOffers::HandleRun(const v1::Run& run) {
   if (ended_.erase(run.id()) > 0) lists_outdated_ = true;
   Active& active = runs_[run.id()];
   active.deadline = run.deadline();
+  active.offered = run.state() != v1::RUN_STATE_POST_PROCESSING;
   for (const v1::Plugin& plugin : run.plugins()) {
     // A plugin that runs once has no node; a plugin with an image runs in a container.
     if (plugin.once() || plugin.has_image()) continue;
@@ -98,9 +99,12 @@ void RunOffers::HandlePairs(
   const auto plugin = run->second.plugins.find(pairs.plugin());
   if (plugin == run->second.plugins.end()) return;
   for (const auto& pair : pairs.pairs()) {
-    if (pair.outcome() != v1::OUTCOME_PENDING) {
-      plugin->second.pending.erase(pair.node());
-    } else if (plugin->second.pending.insert(pair.node()).second) {
+    std::set<std::string>& wanted = plugin->second.wanted;
+    if (pair.outcome() == v1::OUTCOME_TIMED_OUT) {
+      wanted.insert(pair.node());
+    } else if (pair.outcome() != v1::OUTCOME_PENDING) {
+      wanted.erase(pair.node());
+    } else if (wanted.insert(pair.node()).second) {
       (*fresh)[{run->first, plugin->first}].push_back(pair.node());
     }
   }
@@ -174,10 +178,11 @@ RunOffers::News RunOffers::Apply(const v1::FollowChangesResponse& event) {
 std::vector<v1::CollectionOffer> RunOffers::OffersFor(const std::vector<std::string>& names) const {
   std::vector<v1::CollectionOffer> offers;
   for (const auto& [run, active] : runs_) {
+    if (!active.offered) continue;
     for (const auto& [name, plugin] : active.plugins) {
       v1::CollectionOffer offer;
       for (const std::string& node : names) {
-        if (!plugin.pending.contains(node)) continue;
+        if (!plugin.wanted.contains(node)) continue;
         if (offer.run().empty()) offer = Offer(run, name);
         offer.add_nodes(node);
       }

@@ -21,8 +21,9 @@ namespace muster {
 void SendOffer(Topology& topology, const v1::CollectionOffer& offer);
 
 // For the root relay. A node receives an offer for each result without an outcome, and again
-// whenever it is attached. All nodes learn of the end of a run; those that are unreachable then
-// learn of it by the welcome at their return (EndedRuns). Thread-safe.
+// whenever it is attached, also if the pair has timed out: its agent may have crashed, and a late
+// result counts. In post-processing nothing is offered. All nodes learn of the end of a run; those
+// that are unreachable then learn of it by the welcome at their return (EndedRuns). Thread-safe.
 class RunOffers {
  public:
   // The end of a run is remembered for this long, and until this long after its deadline.
@@ -45,11 +46,12 @@ class RunOffers {
  private:
   struct Plugin {
     std::string definition_yaml;
-    std::set<std::string> pending;  // nodes
+    std::set<std::string> wanted;  // nodes: their pairs are pending or timed out
   };
   struct Active {
     google::protobuf::Timestamp deadline;
     std::map<std::string, Plugin> plugins;  // the plugins that nodes run
+    bool offered = true;                    // false in post-processing
   };
 
   // The messages to send once the lock is released.

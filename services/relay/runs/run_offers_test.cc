@@ -152,6 +152,20 @@ TEST_F(RunOffersTest, NodeReceivesItsOfferAgainUntilThereIsAnOutcome) {
   EXPECT_THAT(Sent(*n1), IsEmpty());
 }
 
+// Its agent crashed, and is started again while the run waits for other nodes.
+TEST_F(RunOffersTest, NodeWhosePairTimedOutReceivesItsOfferAtItsReturn) {
+  const auto n1 = Attach("n1");
+  SendRun();
+  SendPairs({"n1"});
+  SendPairs({"n1"}, "p", v1::OUTCOME_TIMED_OUT);
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+  SendPairs({"n1"}, "p", v1::OUTCOME_ERROR);
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), IsEmpty());
+}
+
 TEST_F(RunOffersTest, EndOfARunIsSentToAllChildren) {
   const auto n1 = Attach("n1");
   const auto n2 = Attach("n2");
@@ -163,7 +177,7 @@ TEST_F(RunOffersTest, EndOfARunIsSentToAllChildren) {
   EXPECT_THAT(Sent(*n1), IsEmpty());
 }
 
-// A node may still deliver a late result: its pair timed out, and is not offered.
+// A node may still deliver a late result, but there is no time to begin.
 TEST_F(RunOffersTest, RunInPostProcessingHasNotEndedAndIsNotOffered) {
   const auto n1 = Attach("n1");
   SendRun();

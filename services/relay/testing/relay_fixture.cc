@@ -36,12 +36,12 @@ v1::ShareKey Key(const std::string& source, const std::string& target, const std
   return key;
 }
 
+}  // namespace
+
 std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target, const std::string& folder) {
   return MakeChannel(target, MakeChannelCredentials(ChannelIdentityFolder{kRelayTestFleet, folder},
                                                     {ServiceRole::kRelay}));
 }
-
-}  // namespace
 
 RelayTestFleet::RelayTestFleet() {
   folder_ =

@@ -2,6 +2,8 @@
 #ifndef MUSTER_SERVICES_RELAY_TESTING_RELAY_FIXTURE_H_
 #define MUSTER_SERVICES_RELAY_TESTING_RELAY_FIXTURE_H_
 
+#include <grpcpp/channel.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -43,6 +45,9 @@ class RelayTestFleet {
   std::string middle_pem_;
   std::unique_ptr<Intermediate> intermediate_;
 };
+
+// Returns a channel to a relay, with the identity in this folder.
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& target, const std::string& folder);
 
 // A relay that can be stopped and started again on the same port. Not thread-safe.
 class TestRelay {

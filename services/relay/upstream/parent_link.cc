@@ -75,6 +75,7 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
   parts_.topology.SetPath(std::move(path));
   if (first) {
     MutexLock lock(changes_mutex_);
+    welcomed_ = true;
     send_all_ = true;
     complete_ = false;
     unsent_changes_.reset();
@@ -161,6 +162,10 @@ void ParentLink::Dispatch(v1::JobCommand command) {
 
 void ParentLink::OnLost(const absl::Status& why) {
   SetConnected(false);
+  {
+    MutexLock lock(changes_mutex_);
+    welcomed_ = false;
+  }
   DropRecords();
   HandleRefusal(why);
 }
@@ -268,7 +273,7 @@ void ParentLink::Tick() {
 // Returns false if a change could not be sent.
 bool ParentLink::SendChanges() {
   MutexLock lock(changes_mutex_);
-  while (client_.attached()) {
+  while (welcomed_ && client_.attached()) {
     if (!unsent_changes_) {
       if (!send_all_ && complete_ && !parts_.topology.HasChanges()) return true;
       v1::AttachRequest& message = unsent_changes_.emplace();

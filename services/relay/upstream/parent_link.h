@@ -93,6 +93,8 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   std::atomic<bool> revoked_ = false;  // by the last parent that answered
 
   Mutex changes_mutex_;  // held while changes are dequeued and sent, so that they stay in order
+  // The first welcome of the present stream was handled: before that, changes are of the last one.
+  bool welcomed_ ABSL_GUARDED_BY(changes_mutex_) = false;
   bool send_all_ ABSL_GUARDED_BY(changes_mutex_) = false;
   bool complete_ ABSL_GUARDED_BY(changes_mutex_) = false;
   std::optional<v1::AttachRequest> unsent_changes_ ABSL_GUARDED_BY(changes_mutex_);

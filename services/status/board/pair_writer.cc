@@ -77,11 +77,10 @@ std::string Next(const Pair& pair, const PairFacts& facts, const PairView& view)
   return NextStep(pair.reason, facts, view.outlook, view.now);
 }
 
-// Returns when the last message about the pair arrived; the infinite past if none has arrived since
-// the start of this service.
+// Returns when the last heartbeat arrived, or progress of a pair without heartbeats; the infinite
+// past if none has arrived since the start of this service.
 absl::Duration HeardAt(const Work& work) {
-  return work.sender == nullptr ? work.received_at
-                                : std::max(work.received_at, work.sender->last_seen());
+  return work.sender == nullptr ? work.received_at : work.sender->last_seen();
 }
 
 struct Words {

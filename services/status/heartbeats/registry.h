@@ -137,9 +137,12 @@ class Registry {
     return relays_.Find(name, clock_.MonotonicNow());
   }
   // A relay has opened a stream that forwards heartbeats; see RelayTable::Open. TOO_MANY_SENDERS.
-  absl::StatusOr<RelayState*> OpenRelay(const std::string& name) {
-    return relays_.Open(name, clock_.MonotonicNow());
+  absl::StatusOr<RelayState*> OpenRelay(const std::string& name, const std::string& certificate) {
+    auto relay = relays_.Open(name, clock_.MonotonicNow());
+    if (relay.ok()) relays_.SetCertificate(**relay, certificate);
+    return relay;
   }
+  std::string CertificateOf(const RelayState& relay) const { return relays_.CertificateOf(relay); }
   // The relay has sent a message. One that is connected but sends none is doubted.
   void HandleRelayMessage(RelayState* relay) {
     relays_.HandleMessage(relay, clock_.MonotonicNow(), Interval());

@@ -68,6 +68,17 @@ absl::StatusOr<RelayState*> RelayTable::Open(const std::string& name, absl::Dura
   return relay;
 }
 
+void RelayTable::SetCertificate(const RelayState& relay, const std::string& certificate) {
+  MutexLock lock(mutex_);
+  certificates_[relay.name] = certificate;
+}
+
+std::string RelayTable::CertificateOf(const RelayState& relay) const {
+  MutexLock lock(mutex_);
+  const auto found = certificates_.find(relay.name);
+  return found == certificates_.end() ? "" : found->second;
+}
+
 void RelayTable::HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval) {
   MutexLock lock(mutex_);
   if (relay->IsSilent(now)) Turn(*relay, now);

@@ -34,6 +34,11 @@ class RelayTable {
   // A stream of the relay was opened: the relay is connected. TOO_MANY_SENDERS.
   absl::StatusOr<RelayState*> Open(const std::string& name, absl::Duration now);
 
+  // Notes the certificate of the relay's newest stream (CertificateSubject).
+  void SetCertificate(const RelayState& relay, const std::string& certificate);
+  // Returns it; empty before the first stream since the start.
+  std::string CertificateOf(const RelayState& relay) const;
+
   // The relay has sent a message, and is asked for the next ones by `interval`.
   void HandleMessage(RelayState* relay, absl::Duration now, absl::Duration interval);
 
@@ -55,6 +60,7 @@ class RelayTable {
   mutable Mutex mutex_;
   // By name. Never erased, since senders refer to them.
   std::map<std::string, std::unique_ptr<RelayState>> relays_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> certificates_ ABSL_GUARDED_BY(mutex_);  // by name
 };
 
 // "relay r1 is not connected (3m10s): the state of its nodes is unknown", or

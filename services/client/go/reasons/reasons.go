@@ -304,6 +304,7 @@ const (
 	TooManyCalls               = "TOO_MANY_CALLS"
 	TooManyChildren            = "TOO_MANY_CHILDREN"
 	TooManyConnections         = "TOO_MANY_CONNECTIONS"
+	TooManyDownloads           = "TOO_MANY_DOWNLOADS"
 	TooManyFrames              = "TOO_MANY_FRAMES"
 	TooManyInvalidStatements   = "TOO_MANY_INVALID_STATEMENTS"
 	TooManyJobs                = "TOO_MANY_JOBS"

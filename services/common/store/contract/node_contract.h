@@ -76,9 +76,14 @@ TEST_P(NodeStoreContract, NamedTokenEnrolsItsNodeOnce) {
   EXPECT_EQ(Join("t", "n2", "k", 30).verdict, Verdict::kOtherNode);
   EXPECT_EQ(Join("t", "n1", "k", kEnd).verdict, Verdict::kExpired);
   EXPECT_EQ(Join("t", "n1", "thief", 30).verdict, Verdict::kUsed);
+  EXPECT_EQ(Join("t", "n1", "thief", 31).verdict, Verdict::kUsed) << "it repeats its request";
   EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
-  EXPECT_EQ(store().Audit({}, "", 100)->items.back().text,
-            "join token t was used again, by another key");
+  const AuditRecord refused = store().Audit({}, "", 100)->items.back();
+  EXPECT_EQ(refused.text, "join token t was used again, by another key");
+  EXPECT_EQ(refused.count, 2);
+  const auto of_node = store().Audit({.subject = "spiffe://f/node/n1"}, "", 100);
+  ASSERT_EQ(of_node->items.size(), 1u);
+  EXPECT_EQ(of_node->items[0].text, "joined with token t");
 }
 
 TEST_P(NodeStoreContract, TokenForSeveralNodesHasThatManyUses) {

@@ -180,9 +180,9 @@ void AuditLog::AddRefusal(const AuditRecord& record) {
   // The quota comes first, because it needs less work than the search.
   Refusals refusals = RefusalsOf(db_, record.actor, record.at);
   if (refusals.records >= kMaxRefusals) return Count(refusals.last, record.at);
-  if (const int64_t equal = FindEqualOfPair(db_, record); equal != 0) {
-    return Count(equal, record.at);
-  }
+  const int64_t equal =
+      record.key.plugin.empty() ? FindEqualOfActor(db_, record) : FindEqualOfPair(db_, record);
+  if (equal != 0) return Count(equal, record.at);
   AuditRecord kept = record;
   if (++refusals.records == kMaxRefusals) {
     kept.text += "; further refusals of this sender within a day are only counted here";

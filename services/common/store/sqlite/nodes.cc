@@ -86,13 +86,15 @@ void AddJoined(Connection& db, JoinTokenRecord& token) {
   if (count.Next()) token.joined_count = static_cast<int32_t>(count.Int());
 }
 
+// `uri`: the identity of the node; empty if it has not joined.
 void Audit(WriteContext& context, int64_t at, const std::string& actor, const std::string& node,
-           std::string text) {
+           const std::string& uri, std::string text) {
   AuditRecord record;
   record.at = at;
   record.kind = AuditKind::kNode;
   record.actor = actor;
   record.key.node = node;
+  record.subject = uri;
   record.text = std::move(text);
   context.audit.Add(record);
 }
@@ -186,7 +188,7 @@ absl::StatusOr<CreateJoinToken::Result> Execute(WriteContext& context,
                  token.id, token.public_key_pem, token.node, token.count, LabelLines(token.labels),
                  token.created_by, token.created_at, token.expires_at, token.relay,
                  absl::StrJoin(token.parents, "\n"));
-  Audit(context, token.created_at, token.created_by, token.node,
+  Audit(context, token.created_at, token.created_by, token.node, "",
         absl::StrCat("join token ", token.id, " created for ", token.relay ? "relay " : "",
                      token.node.empty() ? absl::StrCat(token.count, " nodes") : token.node));
   return CreateJoinToken::Result{};
@@ -198,7 +200,7 @@ absl::StatusOr<RevokeJoinToken::Result> Execute(WriteContext& context,
   if (!token) return RevokeJoinToken::Result{};
   if (!token->revoked) {
     context.db.Run("UPDATE join_tokens SET revoked = 1 WHERE id = ?", command.id);
-    Audit(context, command.at, command.actor, token->node,
+    Audit(context, command.at, command.actor, token->node, "",
           absl::StrCat("join token ", command.id, " revoked"));
   }
   return RevokeJoinToken::Result{.found = true};
@@ -239,7 +241,7 @@ absl::StatusOr<JoinNode::Result> Execute(WriteContext& context, const JoinNode& 
       absl::StrJoin(command.relay_targets, "\n"), absl::StrJoin(command.join_targets, "\n"),
       absl::StrJoin(token->parents, "\n"));
   AddIssued(context, command.issued);
-  Audit(context, at, command.issued.uri, command.name,
+  Audit(context, at, command.issued.uri, command.name, command.issued.uri,
         absl::StrCat(node ? "joined again" : "joined", " with token ", command.token));
   return JoinNode::Result{.verdict = verdict,
                           .certificate_chain_pem = command.certificate_chain_pem};
@@ -257,7 +259,7 @@ absl::StatusOr<LabelNode::Result> Execute(WriteContext& context, const LabelNode
   const std::string lines = LabelLines(node->labels);
   if (lines != before) {
     context.db.Run("UPDATE nodes SET labels = ? WHERE name = ?", lines, command.name);
-    Audit(context, command.at, command.actor, command.name, "labels changed");
+    Audit(context, command.at, command.actor, command.name, node->uri, "labels changed");
   }
   return LabelNode::Result{.found = true};
 }
@@ -270,7 +272,7 @@ absl::StatusOr<RevokeNode::Result> Execute(WriteContext& context, const RevokeNo
     context.db.Run(
         "UPDATE nodes SET revoked_at = ?, revoke_reason = ?, revoked_by = ? WHERE name = ?",
         command.at, command.reason, command.actor, command.name);
-    Audit(context, command.at, command.actor, command.name,
+    Audit(context, command.at, command.actor, command.name, node->uri,
           absl::StrCat("revoked", command.reason.empty() ? "" : ": ", command.reason));
   }
   return RevokeNode::Result{.found = true};
@@ -281,7 +283,7 @@ absl::StatusOr<RemoveNode::Result> Execute(WriteContext& context, const RemoveNo
   if (!node) return RemoveNode::Result{};
   RevokeCertificates(context, *node, "removed", command.actor, command.at);
   context.db.Run("DELETE FROM nodes WHERE name = ?", command.name);
-  Audit(context, command.at, command.actor, command.name, "removed");
+  Audit(context, command.at, command.actor, command.name, node->uri, "removed");
   return RemoveNode::Result{.found = true};
 }
 

@@ -1213,8 +1213,10 @@ func (x *AttachResponse_Beat) GetTime() *timestamppb.Timestamp {
 type AttachResponse_Revoked struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
 	Subjects []string               `protobuf:"bytes,1,rep,name=subjects,proto3" json:"subjects,omitempty"`
-	// The first message of a full list: discard the previous one.
-	Reset_        bool `protobuf:"varint,2,opt,name=reset,proto3" json:"reset,omitempty"`
+	// The first message of a full list, which replaces the previous one when it is whole.
+	Reset_ bool `protobuf:"varint,2,opt,name=reset,proto3" json:"reset,omitempty"`
+	// The next message continues the list.
+	More          bool `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1259,6 +1261,13 @@ func (x *AttachResponse_Revoked) GetSubjects() []string {
 func (x *AttachResponse_Revoked) GetReset_() bool {
 	if x != nil {
 		return x.Reset_
+	}
+	return false
+}
+
+func (x *AttachResponse_Revoked) GetMore() bool {
+	if x != nil {
+		return x.More
 	}
 	return false
 }
@@ -1454,7 +1463,7 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x14duplicate_agent_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
-	"\amessageJ\x04\b\x04\x10\x05\"\xbf\t\n" +
+	"\amessageJ\x04\b\x04\x10\x05\"\xd3\t\n" +
 	"\x0eAttachResponse\x12@\n" +
 	"\bgreeting\x18\x01 \x01(\v2\".muster.v1.AttachResponse.GreetingH\x00R\bgreeting\x12=\n" +
 	"\awelcome\x18\x02 \x01(\v2!.muster.v1.AttachResponse.WelcomeH\x00R\awelcome\x121\n" +
@@ -1487,10 +1496,11 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\n" +
 	"ended_runs\x18\x06 \x03(\tR\tendedRuns\x1a6\n" +
 	"\x04Beat\x12.\n" +
-	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a;\n" +
+	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1aO\n" +
 	"\aRevoked\x12\x1a\n" +
 	"\bsubjects\x18\x01 \x03(\tR\bsubjects\x12\x14\n" +
-	"\x05reset\x18\x02 \x01(\bR\x05resetB\t\n" +
+	"\x05reset\x18\x02 \x01(\bR\x05reset\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04moreB\t\n" +
 	"\amessage\"\xf5\x01\n" +
 	"\x0fCollectionOffer\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12;\n" +

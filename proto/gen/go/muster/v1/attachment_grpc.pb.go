@@ -50,7 +50,8 @@ type AttachServiceClient interface {
 	// or not signed by a certificate of the fleet), FAILED_PRECONDITION (RELAY_LOOP: the caller is an ancestor of
 	// this relay; RELAY_TOO_DEEP: more than 20 relays in a row), DEADLINE_EXCEEDED (NO_HELLO: no `hello` within
 	// 10 s; STATEMENT_EXPIRED: no new statement in time), RESOURCE_EXHAUSTED (TOO_MANY_CHILDREN; CHILD_STUCK: the
-	// caller does not read its messages), UNAUTHENTICATED (IDENTITY_REVOKED), INVALID_ARGUMENT (INVALID_ATTACHMENT).
+	// caller does not read its messages), UNAUTHENTICATED (IDENTITY_REVOKED; an open stream may also end with CANCELLED),
+	// INVALID_ARGUMENT (INVALID_ATTACHMENT).
 	Attach(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[AttachRequest, AttachResponse], error)
 	// Returns the descendants of this relay, ordered by name: those that are attached, and those that were
 	// attached within the last week.
@@ -117,7 +118,8 @@ type AttachServiceServer interface {
 	// or not signed by a certificate of the fleet), FAILED_PRECONDITION (RELAY_LOOP: the caller is an ancestor of
 	// this relay; RELAY_TOO_DEEP: more than 20 relays in a row), DEADLINE_EXCEEDED (NO_HELLO: no `hello` within
 	// 10 s; STATEMENT_EXPIRED: no new statement in time), RESOURCE_EXHAUSTED (TOO_MANY_CHILDREN; CHILD_STUCK: the
-	// caller does not read its messages), UNAUTHENTICATED (IDENTITY_REVOKED), INVALID_ARGUMENT (INVALID_ATTACHMENT).
+	// caller does not read its messages), UNAUTHENTICATED (IDENTITY_REVOKED; an open stream may also end with CANCELLED),
+	// INVALID_ARGUMENT (INVALID_ATTACHMENT).
 	Attach(grpc.BidiStreamingServer[AttachRequest, AttachResponse]) error
 	// Returns the descendants of this relay, ordered by name: those that are attached, and those that were
 	// attached within the last week.

@@ -366,8 +366,8 @@ type AuditRecord struct {
 	Count int64 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`
 	// The time of the last of them.
 	LastTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	// The identity or the certificate that was issued or revoked, or the id of the job. Empty for other kinds, and for
-	// records of earlier versions.
+	// The identity or the certificate that was issued or revoked, the node or relay that joined or was changed, or the
+	// id of the job. Empty for other kinds, and for records of earlier versions.
 	Subject       string `protobuf:"bytes,9,opt,name=subject,proto3" json:"subject,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

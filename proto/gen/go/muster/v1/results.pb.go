@@ -319,7 +319,7 @@ type OpenUploadResponse struct {
 	// Continue with this byte. A later OpenUpload may return a lower offset after a loss of power, but never
 	// lower than the last `durable` ack.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
-	// The largest raw size of a chunk. A later OpenUpload may return another value.
+	// The largest raw size of a chunk: at least 4 KiB. A later OpenUpload may return another value.
 	ChunkMax int64 `protobuf:"varint,4,opt,name=chunk_max,json=chunkMax,proto3" json:"chunk_max,omitempty"`
 	// The most unacked bytes in flight.
 	Window int64 `protobuf:"varint,5,opt,name=window,proto3" json:"window,omitempty"`

@@ -886,7 +886,8 @@ type PairStatus struct {
 	Detail string `protobuf:"bytes,11,opt,name=detail,proto3" json:"detail,omitempty"`
 	// The next automatic step in words, such as "becomes timed out at 12:03:10 UTC unless its heartbeats resume".
 	Next string `protobuf:"bytes,12,opt,name=next,proto3" json:"next,omitempty"`
-	// The time since its last heartbeat or progress report; absent before the first.
+	// The time since its last heartbeat, or since its last progress report if it sends no heartbeats; absent before the
+	// first.
 	HeartbeatAge *durationpb.Duration `protobuf:"bytes,13,opt,name=heartbeat_age,json=heartbeatAge,proto3" json:"heartbeat_age,omitempty"`
 	Phase        Phase                `protobuf:"varint,14,opt,name=phase,proto3,enum=muster.v1.Phase" json:"phase,omitempty"`
 	// The failed connectivity check of its agent, if any.
