@@ -77,7 +77,7 @@ std::string UrlAt(const std::string& address, const std::string& host) {
 }
 
 // Returns the port that runs share for legacy clients, with the pattern of their host names;
-// nothing if each run has a port of its own.
+// nothing if each run has its own port.
 std::optional<std::string> SharedLegacyAddress(const Home& home) {
   const auto host = supervisor::ConfigValue(home, "aggregator", "legacy_host");
   const auto port = supervisor::ConfigValue(home, "gateway", "legacy_port");

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "services/agent/attach/attached_node_fixture.h"
+#include "services/agent/testing/attached_node_fixture.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "services/agent/attach/attached_node_fixture.h"
+#include "services/agent/testing/attached_node_fixture.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/attach_statement.h"

@@ -1,6 +1,6 @@
 // A node's attachment against relays that the test plays, over real TLS, with real commands.
-#ifndef MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_FIXTURE_H_
-#define MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_FIXTURE_H_
+#ifndef MUSTER_SERVICES_AGENT_TESTING_ATTACHED_NODE_FIXTURE_H_
+#define MUSTER_SERVICES_AGENT_TESTING_ATTACHED_NODE_FIXTURE_H_
 
 #include <filesystem>
 #include <fstream>
@@ -95,4 +95,4 @@ class AttachedNodeTest : public ::testing::Test {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_ATTACH_ATTACHED_NODE_FIXTURE_H_
+#endif  // MUSTER_SERVICES_AGENT_TESTING_ATTACHED_NODE_FIXTURE_H_
