@@ -122,6 +122,16 @@ TEST_F(GrpcTransportTest, LargeResultIsSentInChunksWithinTheWindow) {
   EXPECT_FALSE(peer_.overrun);
 }
 
+// A relay that lies must not keep the sender busy.
+TEST_F(GrpcTransportTest, TinyChunksOfAServerAreNotUsed) {
+  peer_.window = 1;
+  peer_.chunk_max = 1;
+  const std::string body = RandomBytes(kMiB);
+  ASSERT_TRUE(Deliver(Write(body)).ok());
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_LE(peer_.chunks, 256);
+}
+
 TEST_F(GrpcTransportTest, TextIsCompressedOnlyIfTheServerSupportsIt) {
   const std::string body = TextBytes(2 * kMiB);
   ASSERT_TRUE(Deliver(Write(body)).ok());

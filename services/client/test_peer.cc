@@ -190,13 +190,14 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
   response->set_upload_id("00112233445566778899aabbccddeeff");
   response->set_epoch(++epoch_);
   response->set_offset(static_cast<int64_t>(bytes_.size()));
-  response->set_chunk_max(kChunkMax);
+  response->set_chunk_max(chunk_max);
   response->set_window(window);
   response->set_zstd_accepted(zstd);
   return grpc::Status::OK;
 }
 
 absl::Status TestPeer::ReceiveChunk(const v1::UploadRequest::Chunk& chunk, int64_t epoch) {
+  ++chunks;
   std::string raw(static_cast<size_t>(chunk.raw_size()), '\0');
   if (chunk.raw_size() > kChunkMax) return errors::ChunkTooLarge(chunk.raw_size(), kChunkMax);
   if (chunk.encoding() == v1::UploadRequest::ENCODING_ZSTD) {

@@ -88,11 +88,13 @@ class TestPeer final : public v1::ResultService::Service {
   std::atomic<int> lose_answers{0};
 
   std::atomic<int64_t> window{4 * 1024 * 1024};
+  std::atomic<int64_t> chunk_max{256 * 1024};  // announced; up to 256 KiB are accepted
   std::atomic<bool> zstd{true};
   std::atomic<bool> probe_window{false};  // look once for bytes beyond the window
 
   std::atomic<int> opens{0};
   std::atomic<int64_t> chunk_bytes{0};  // raw bytes of all streams
+  std::atomic<int> chunks{0};           // of all streams
   std::atomic<bool> overrun{false};     // found by probe_window
 
  private:

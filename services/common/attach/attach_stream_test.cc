@@ -106,6 +106,17 @@ TEST_F(AttachStreamTest, GreetingThatDoesNotMatchTheCertificateEndsTheStream) {
   EXPECT_THAT(parent_.sent(), IsEmpty());
 }
 
+// Each greeting is answered with a signature.
+TEST_F(AttachStreamTest, RelayThatGreetsWithoutEndIsLeft) {
+  const auto stream = Attached();
+  for (int i = 0; i < 1'000 && !stream->end(); ++i) {
+    parent_.Greet();
+    parent_.Drain();
+  }
+  EXPECT_EQ(ReasonOf(stream->end().value_or(absl::OkStatus())), "RELAY_REFUSED");
+  EXPECT_LE(parent_.sent().size(), 100u);
+}
+
 TEST_F(AttachStreamTest, RejectedWelcomeEndsTheStream) {
   const absl::Status why = absl::FailedPreconditionError("a loop");
   delegate_.SetWelcomeResult(why);
