@@ -93,7 +93,7 @@ func NewMetrics() *Metrics {
 	for _, listener := range []string{"main", "status"} {
 		m.RequestSeconds.WithLabelValues(listener)
 	}
-	for _, limit := range []string{"bodies", "requests", "snapshots", "watches"} {
+	for _, limit := range []string{"bodies", "downloads", "requests", "snapshots", "watches"} {
 		m.LimitRefusals.WithLabelValues(limit)
 	}
 	for _, listener := range []string{"main", "run", "status"} {

@@ -116,7 +116,7 @@ func (b *bulk) serve(w http.ResponseWriter, r *http.Request, file *stored) {
 	}
 	holder := fleet.HolderOf(r.Context())
 	if !b.open.Acquire(holder, 1) {
-		b.metrics.LimitRefusals.WithLabelValues("downloads").Inc()
+		b.metrics.RefusedByLimit(b.log, "downloads", holder, r.RemoteAddr)
 		w.Header().Set("Retry-After", "1")
 		AnswerProblem(w, http.StatusTooManyRequests, TooManyDownloads(int64(limits.DownloadsOfIdentity), int64(limits.Downloads)))
 		return

@@ -25,24 +25,23 @@ func TestSlowDownloadsTakeLittleMemory(t *testing.T) {
 	check(t, putFile(must(credential.HTTP())(t), credential.AggregatorURL+"/api/v1/results/by-node/n1/p", large))
 
 	check(t, must(f.Process(fleet.Gateway))(t).ResetPeak())
+	content := must(f.Operator())(t).Gateway[0] + "/api/v1/runs/" + id + "/results/p/n1/content"
 	var last *http.Client
 	for _, name := range []string{"ann", "bob", "eve"} {
-		folder := filepath.Join(t.TempDir(), name)
-		must(f.Muster("operator", "add", name, "-o", folder))(t)
+		file := filepath.Join(t.TempDir(), name)
+		must(f.Muster("operator", "add", name, "-o", file))(t)
 		var operator fleet.Operator
-		check(t, json.Unmarshal(must(os.ReadFile(folder))(t), &operator))
+		check(t, json.Unmarshal(must(os.ReadFile(file))(t), &operator))
 		last = must(operator.HTTP())(t)
-		last.Transport.(*http.Transport).DisableKeepAlives = true
 		for range limits.DownloadsOfIdentity {
-			response := must(last.Get(operator.Gateway[0] + "/api/v1/runs/" + id + "/results/p/n1/content"))(t)
+			response := must(last.Get(content))(t)
 			defer response.Body.Close() // at the end: nothing is read before
 			if response.StatusCode != http.StatusOK {
 				t.Fatalf("a download was answered %s", response.Status)
 			}
 		}
 	}
-	operator := must(f.Operator())(t)
-	response := must(last.Get(operator.Gateway[0] + "/api/v1/runs/" + id + "/results/p/n1/content"))(t)
+	response := must(last.Get(content))(t)
 	response.Body.Close()
 	if response.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("one download too many of an identity was answered %s", response.Status)
