@@ -70,10 +70,7 @@ TEST_F(AttachedNodeTest, TransitIsMeasuredByTheClockOfTheRelayThatSentTheCommand
   other_.clock = absl::Seconds(1'000);
   relay_.clock = absl::Seconds(1'000'000);
   other_.Start();
-  {
-    MutexLock lock(collections_.mutex);
-    collections_.blocked = true;
-  }
+  collections_.SetBlocked(true);
   Begin();
   ASSERT_TRUE(other_.AwaitHellos(1));
   v1::AttachResponse message;
@@ -85,21 +82,12 @@ TEST_F(AttachedNodeTest, TransitIsMeasuredByTheClockOfTheRelayThatSentTheCommand
   ToProto(absl::Seconds(1'000), sent.mutable_clock());
   ToProto(absl::Minutes(10), sent.mutable_begin_within());
   other_.Send(message);
-  {
-    MutexLock lock(collections_.mutex);
-    ASSERT_TRUE(collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1),
-                                             [&]()
-                                                 ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
-                                                   return !collections_.offers.empty();
-                                                 }));
-  }
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return !collections_.offers.empty();
+  }));
   relay_.Start();
   ASSERT_TRUE(relay_.AwaitHellos(1));
-  {
-    MutexLock lock(collections_.mutex);
-    collections_.blocked = false;
-    collections_.changed.NotifyAll();
-  }
+  collections_.SetBlocked(false);
   ASSERT_TRUE(relay_.AwaitJob(command.job(), HasFinal));
   EXPECT_EQ(relay_.job(command.job()).final->outcome(), v1::JOB_OUTCOME_EXITED);
 }

@@ -63,11 +63,10 @@ TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {
   relay_.Send(message);
   message.mutable_collection_ended()->set_run("0123456789abcdef");
   relay_.Send(message);
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return !collections_.ends.empty();
+  }));
   MutexLock lock(collections_.mutex);
-  collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1),
-                               [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
-                                 return !collections_.ends.empty();
-                               });
   EXPECT_EQ(collections_.offers,
             std::vector<std::string>{"0123456789abcdef at " + relay_.target()});
 }
@@ -75,11 +74,10 @@ TEST_F(AttachedNodeTest, CancelsRevocationsAndCollectionsAreHandled) {
 TEST_F(AttachedNodeTest, WelcomeEndsTheCollectionsOfEndedRuns) {
   relay_.ended_runs = {"0123456789abcdef", "00000000000000aa"};
   Begin();
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return collections_.ends.size() == 2;
+  }));
   MutexLock lock(collections_.mutex);
-  collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1),
-                               [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
-                                 return collections_.ends.size() == 2;
-                               });
   EXPECT_EQ(collections_.ends, relay_.ended_runs);
 }
 
@@ -90,12 +88,8 @@ TEST_F(AttachedNodeTest, EachNewStreamButNoOtherWelcomeIsAnAttachment) {
   again.mutable_welcome()->mutable_interval()->set_seconds(10);
   again.mutable_welcome()->add_path("r1");
   again.mutable_welcome()->add_ended_runs("0123456789abcdef");  // shows that it is handled
-  const auto await = [&](auto condition) {
-    MutexLock lock(collections_.mutex);
-    return collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1), condition);
-  };
   relay_.Send(again);
-  EXPECT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+  EXPECT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
     return collections_.ends.size() == 1;
   }));
   {
@@ -104,7 +98,7 @@ TEST_F(AttachedNodeTest, EachNewStreamButNoOtherWelcomeIsAnAttachment) {
   }
   relay_.Stop();
   relay_.Start();
-  EXPECT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+  EXPECT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
     return collections_.attachments == 2;
   }));
 }
@@ -232,16 +226,9 @@ TEST_F(AttachedNodeTest, StopReportsTheOutcomesOfCommands) {
 }
 
 TEST_F(AttachedNodeTest, QueuedMessagesHaveNoEffectAfterStop) {
-  {
-    MutexLock lock(collections_.mutex);
-    collections_.blocked = true;
-  }
+  collections_.SetBlocked(true);
   Begin();
   ASSERT_TRUE(relay_.AwaitHellos(1));
-  const auto await = [&](auto condition) {
-    MutexLock lock(collections_.mutex);
-    return collections_.changed.WaitFor(collections_.mutex, absl::Minutes(1), condition);
-  };
   v1::AttachResponse message;
   message.mutable_collection()->set_run("0123456789abcdef");
   for (int i = 0; i < 1'000; ++i) relay_.Send(message);
@@ -249,16 +236,12 @@ TEST_F(AttachedNodeTest, QueuedMessagesHaveNoEffectAfterStop) {
   message.mutable_welcome()->add_path("r1");
   message.mutable_welcome()->add_ended_runs("0123456789abcdef");  // shows that it is handled
   relay_.Send(message);
-  ASSERT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
     return !collections_.offers.empty();
   }));
   node_->Stop(absl::ZeroDuration(), absl::ZeroDuration());
-  {
-    MutexLock lock(collections_.mutex);
-    collections_.blocked = false;
-    collections_.changed.NotifyAll();
-  }
-  ASSERT_TRUE(await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+  collections_.SetBlocked(false);
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
     return !collections_.ends.empty();
   }));
   MutexLock lock(collections_.mutex);

@@ -22,8 +22,23 @@ namespace muster {
 
 inline constexpr char kNode[] = "n1";
 
-class HeldCollections final : public Collections {
+// Records what it is asked for. Offers can be blocked, which blocks the thread of the node.
+class RecordingCollections final : public Collections {
  public:
+  void SetBlocked(bool value) {
+    MutexLock lock(mutex);
+    blocked = value;
+    changed.NotifyAll();
+  }
+
+  // Waits until the condition holds; it is called with the mutex held. Returns false after a
+  // minute.
+  template <typename Condition>
+  bool Await(Condition condition) {
+    MutexLock lock(mutex);
+    return changed.WaitFor(mutex, absl::Minutes(1), condition);
+  }
+
   void Offer(const v1::CollectionOffer& offer, const std::string& target) override {
     MutexLock lock(mutex);
     offers.push_back(offer.run() + " at " + target);
@@ -40,6 +55,7 @@ class HeldCollections final : public Collections {
     ends.push_back(ended.run());
     changed.NotifyAll();
   }
+
   Mutex mutex;
   CondVar changed;
   std::vector<std::string> offers ABSL_GUARDED_BY(mutex);
@@ -87,7 +103,7 @@ class AttachedNodeTest : public ::testing::Test {
   TestCommands commands_;
   FakeRelay relay_{tree_, "r1"};
   FakeRelay other_{tree_, "r2"};
-  HeldCollections collections_;
+  RecordingCollections collections_;
   const std::unique_ptr<TimerService> timers_ = MakeTimerService(/*max_timers=*/16);
   Executor executor_{{.name = "background", .threads = 1}};
   std::unique_ptr<AttachedNode> node_;
