@@ -16,6 +16,10 @@ constexpr size_t kMaxTargets = 500;
 // The memory of a target besides its message.
 constexpr size_t kTargetBytes = 256;
 
+size_t BytesOf(const v1::JobCommand::Target& target) {
+  return target.ByteSizeLong() + kTargetBytes;
+}
+
 // A record of a job that has ended needs this time to reach the root relay.
 constexpr absl::Duration kAnswerGrace = absl::Seconds(30);
 
@@ -74,19 +78,18 @@ void CommandDispatcher::Dispatch(v1::JobCommand command, bool may_have_been_sent
   Send(command.job(), job, nodes);
 }
 
+size_t CommandDispatcher::CountedBytes(const Job& job, const std::string& node) {
+  const auto target = job.targets.find(node);
+  return target == job.targets.end() ? 0 : BytesOf(target->second.target);
+}
+
 bool CommandDispatcher::Reserve(const v1::JobCommand& command) {
   const auto job = jobs_.find(command.job());
   size_t bytes = job == jobs_.end() ? command.command().ByteSizeLong() : 0;
   for (const v1::JobCommand::Target& target : command.targets()) {
-    const size_t size = target.ByteSizeLong();
-    size_t counted = 0;
-    if (job != jobs_.end()) {
-      const auto known = job->second.targets.find(target.node());
-      if (known != job->second.targets.end()) {
-        counted = known->second.target.ByteSizeLong() + kTargetBytes;
-      }
-    }
-    bytes += std::max(size + kTargetBytes, counted) - counted;
+    const size_t needed = BytesOf(target);
+    const size_t counted = job == jobs_.end() ? 0 : CountedBytes(job->second, target.node());
+    if (needed > counted) bytes += needed - counted;
   }
   if (bytes > max_bytes_ - bytes_) {
     LogLimited(LogLevel::kWarning, "dropped a command: this relay keeps too many for its targets",

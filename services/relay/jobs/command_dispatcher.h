@@ -116,6 +116,8 @@ class CommandDispatcher {
   static void SendCancel(const std::string& id, ChildLink& link,
                          const std::vector<Target*>& targets);
 
+  // Returns what is counted for a target of the job; 0 if the node is none.
+  static size_t CountedBytes(const Job& job, const std::string& node);
   // Counts a command. Returns false if it is to be dropped.
   bool Reserve(const v1::JobCommand& command) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(Jobs::iterator job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
