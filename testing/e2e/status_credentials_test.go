@@ -32,7 +32,9 @@ type machine struct {
 
 func newMachine(t *testing.T, f *fleet.Fleet) machine {
 	t.Helper()
-	return machine{fleet: f, home: t.TempDir()}
+	home := must(os.MkdirTemp("", "machine"))(t)
+	t.Cleanup(func() { check(t, fleet.RemoveHome(home)) })
+	return machine{fleet: f, home: home}
 }
 
 // muster runs a command on the machine, with more environment; it returns stdout, stderr and the exit code.

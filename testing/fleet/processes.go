@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,7 +85,30 @@ func (p Process) ResetPeak() error {
 }
 
 // Processes finds all processes of this home, by the home in their environment, which services inherit.
-func (f *Fleet) Processes() []Process {
+func (f *Fleet) Processes() []Process { return processesOf(f.Home) }
+
+// RemoveHome removes the home of a machine whose programs were ended. A program that still runs is killed, and is an
+// error. A folder that something fills meanwhile is removed again for a while; then its content is the error.
+func RemoveHome(home string) error {
+	left := processesOf(home)
+	for _, process := range left {
+		process.Kill()
+	}
+	var removed, running error
+	if len(left) > 0 {
+		running = fmt.Errorf("still running on the machine %s: %v", home, left)
+	}
+	if Until(10*time.Second, "the home is removed", func() bool {
+		removed = os.RemoveAll(home)
+		return removed == nil
+	}) != nil {
+		content, _ := filepath.Glob(home + "/*/*")
+		removed = fmt.Errorf("%w: %v", removed, content)
+	}
+	return errors.Join(running, removed)
+}
+
+func processesOf(home string) []Process {
 	var found []Process
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
@@ -93,7 +117,7 @@ func (f *Fleet) Processes() []Process {
 			continue
 		}
 		environment, err := os.ReadFile(folder + "/environ")
-		if err != nil || !strings.Contains("\x00"+string(environment), "\x00MUSTER_HOME="+f.Home+"\x00") {
+		if err != nil || !strings.Contains("\x00"+string(environment), "\x00MUSTER_HOME="+home+"\x00") {
 			continue
 		}
 		program, err := os.Readlink(folder + "/exe")

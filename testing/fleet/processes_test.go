@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -37,6 +38,28 @@ func TestProcessesAreLimitedToOwnHome(t *testing.T) {
 	}
 	if left := other.Processes(); len(left) != 1 {
 		t.Errorf("the other home's processes are %v, want one", left)
+	}
+}
+
+func TestRemoveHomeEndsWhatStillRuns(t *testing.T) {
+	home := filepath.Join(t.TempDir(), "home")
+	if err := os.MkdirAll(filepath.Join(home, "node"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("sleep", "600")
+	command.Env = []string{"MUSTER_HOME=" + home}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	if err := RemoveHome(home); err == nil || !strings.Contains(err.Error(), "sleep") {
+		t.Errorf("while a program runs: %v", err)
+	}
+	if _, err := os.Stat(home); !os.IsNotExist(err) {
+		t.Errorf("the home still exists: %v", err)
+	}
+	if err := RemoveHome(home); err != nil {
+		t.Errorf("again: %v", err)
 	}
 }
 
