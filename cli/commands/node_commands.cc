@@ -123,7 +123,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
       json.push_back(ToJson(node));
       if (attached) AddAttachment(RelayOf(node, attached), &json.back());
       if (presences) AddPresence(FindNode(*presences, node.name()), &json.back());
-      AddDuplicate(HasDuplicateAgent(node.name(), presences, attached), &json.back());
+      AddDuplicate(HasDuplicateAgent(node, presences, attached), &json.back());
     }
     console.out << Dump(json);
     return kExitOk;
@@ -145,7 +145,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
                {"LABELS"}});
   std::vector<std::string> duplicates;
   for (const v1::EnrolledNode& node : nodes) {
-    if (HasDuplicateAgent(node.name(), presences, attached).value_or(false)) {
+    if (HasDuplicateAgent(node, presences, attached).value_or(false)) {
       duplicates.push_back(node.name());
     }
     table.AddRow({node.name(), KindOf(node), RelayOf(node, attached),
@@ -169,7 +169,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   // A node that never sent heartbeats is not found.
   if (presence.ok() || absl::IsNotFound(presence.status())) presences.emplace();
   if (presence.ok()) presences->emplace(arguments.node, *presence);
-  const std::optional<bool> duplicate = HasDuplicateAgent(arguments.node, presences, attached);
+  const std::optional<bool> duplicate = HasDuplicateAgent(node, presences, attached);
   if (line.json) {
     Json json = ToJson(node);
     AddDuplicate(duplicate, &json);
@@ -234,12 +234,12 @@ absl::StatusOr<int> LabelNode(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto before, client->GetEnrolledNode(arguments.node));
   for (const std::string& key : arguments.remove) {
     if (before.labels().contains(key)) continue;
-    PrintMessage(console, absl::StrCat("Node ", before.name(), " has no label ", key, "."));
+    PrintMessage(console, absl::StrCat(before.name(), " has no label ", key, "."));
   }
   ASSIGN_OR_RETURN(const auto node, client->LabelNode(request));
   if (line.json) console.out << Dump(ToJson(node));
-  PrintMessage(console, absl::StrCat("Node ", node.name(), " now has the labels ",
-                                     LabelText(node.labels()), "."));
+  PrintMessage(console,
+               absl::StrCat(node.name(), " now has the labels ", LabelText(node.labels()), "."));
   return kExitOk;
 }
 
@@ -251,9 +251,8 @@ absl::StatusOr<int> RevokeNode(Console& console, const CommandLine& line,
   request.set_reason(arguments.reason);
   ASSIGN_OR_RETURN(const auto node, client->RevokeNode(request));
   if (line.json) console.out << Dump(ToJson(node));
-  PrintMessage(console,
-               absl::StrCat("Node ", node.name(),
-                            " is revoked. Its name stays reserved until the node is removed."));
+  PrintMessage(console, absl::StrCat(node.name(), " is revoked. Its name stays reserved until ",
+                                     node.is_relay() ? "the relay" : "the node", " is removed."));
   return kExitOk;
 }
 
@@ -262,7 +261,7 @@ absl::StatusOr<int> RemoveNode(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   RETURN_IF_ERROR(client->RemoveNode(arguments.node));
   PrintMessage(console,
-               absl::StrCat("Node ", arguments.node,
+               absl::StrCat(arguments.node,
                             " is removed from the fleet. A machine can join with its name."));
   return kExitOk;
 }
@@ -358,9 +357,9 @@ void AddNodeCommands(CommandLine& line) {
                             .details = "ATTACHED is the relay to which the node is "
                                        "attached, or \"no\". PRESENCE is the "
                                        "presence of its agent while it works for a "
-                                       "run, or \"idle\" if it is only attached; \"-\" for "
-                                       "relays and for nodes that have sent no "
-                                       "heartbeat.",
+                                       "run, \"idle\" if it is only attached, or "
+                                       "\"revoked\"; \"-\" for relays and for nodes that "
+                                       "have sent no heartbeat.",
                             .example = "muster nodes\nmuster nodes --label rack=b1"});
   list.add_option("--label", listed->labels, "Only nodes with this label")->type_name("KEY=VALUE");
   AddJsonOption(line, list);

@@ -59,16 +59,17 @@ std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
   return absl::StrCat(presence, " since ", HumanTime(FromProto(node->presence_since()), now));
 }
 
-std::optional<bool> HasDuplicateAgent(const std::string& node,
+std::optional<bool> HasDuplicateAgent(const v1::EnrolledNode& enrolled,
                                       const std::optional<PresenceMap>& presences,
                                       const std::optional<AttachedMap>& attached) {
+  if (enrolled.revoked()) return false;
   if (!presences && !attached) return std::nullopt;
   if (presences) {
-    const v1::Node* sender = FindNode(*presences, node);
+    const v1::Node* sender = FindNode(*presences, enrolled.name());
     if (sender != nullptr && sender->duplicate_agent()) return true;
   }
   if (!attached) return false;
-  const auto child = attached->find(node);
+  const auto child = attached->find(enrolled.name());
   return child != attached->end() && child->second.has_duplicate_agent_time();
 }
 

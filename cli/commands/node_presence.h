@@ -37,8 +37,8 @@ std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
                              const std::optional<AttachedMap>& attached, absl::Time now);
 
 // Returns whether two agents use the identity of the node, as far as the services know; nullopt if
-// no service answered.
-std::optional<bool> HasDuplicateAgent(const std::string& node,
+// no service answered. False for a revoked node: no agent can use its identity.
+std::optional<bool> HasDuplicateAgent(const v1::EnrolledNode& enrolled,
                                       const std::optional<PresenceMap>& presences,
                                       const std::optional<AttachedMap>& attached);
 

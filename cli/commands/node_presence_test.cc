@@ -71,13 +71,16 @@ TEST_F(NodePresenceTest, TimeIsThatOfThePresenceByHeartbeats) {
 }
 
 TEST_F(NodePresenceTest, EitherServiceTellsOfADuplicateAgent) {
-  EXPECT_EQ(HasDuplicateAgent("n1", presences_, attached_), false);
+  EXPECT_EQ(HasDuplicateAgent(enrolled_, presences_, attached_), false);
   (*presences_)["n1"].set_duplicate_agent(true);
-  EXPECT_EQ(HasDuplicateAgent("n1", presences_, std::nullopt), true);
-  EXPECT_EQ(HasDuplicateAgent("n1", std::nullopt, attached_), false);
+  EXPECT_EQ(HasDuplicateAgent(enrolled_, presences_, std::nullopt), true);
+  EXPECT_EQ(HasDuplicateAgent(enrolled_, std::nullopt, attached_), false);
   (*attached_)["n1"].mutable_duplicate_agent_time()->set_seconds(1);
-  EXPECT_EQ(HasDuplicateAgent("n1", std::nullopt, attached_), true);
-  EXPECT_EQ(HasDuplicateAgent("n1", std::nullopt, std::nullopt), std::nullopt) << "no answer";
+  EXPECT_EQ(HasDuplicateAgent(enrolled_, std::nullopt, attached_), true);
+  EXPECT_EQ(HasDuplicateAgent(enrolled_, std::nullopt, std::nullopt), std::nullopt) << "no answer";
+  enrolled_.set_revoked(true);
+  EXPECT_EQ(HasDuplicateAgent(enrolled_, presences_, attached_), false)
+      << "it can no longer attach";
 }
 
 TEST_F(NodePresenceTest, DuplicateAgentsHaveANextStep) {

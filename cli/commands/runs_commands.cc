@@ -95,15 +95,16 @@ absl::StatusOr<int> CancelRun(Console& console, const CommandLine& line,
                               const NamedRunArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto id, ResolveRun(*client, arguments.run));
+  ASSIGN_OR_RETURN(const auto before, client->GetRun(id));
   v1::CancelRunRequest request;
   request.set_run(id);
   request.set_reason(arguments.reason);
   ASSIGN_OR_RETURN(const auto run, client->CancelRun(request));
   if (line.json) console.out << Dump(ToJson(run));
-  PrintMessage(console,
-               run.state() == v1::RUN_STATE_CANCELLED
-                   ? absl::StrCat("Run ", id, " is cancelled.")
-                   : absl::StrCat("Run ", id, " was already ", StateWord(run.state()), "."));
+  const bool changed =
+      run.state() == v1::RUN_STATE_CANCELLED && before.state() != v1::RUN_STATE_CANCELLED;
+  PrintMessage(console, absl::StrCat("Run ", id, changed ? " is " : " was already ",
+                                     StateWord(run.state()), "."));
   return kExitOk;
 }
 

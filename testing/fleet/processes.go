@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -85,30 +84,28 @@ func (p Process) ResetPeak() error {
 }
 
 // Processes finds all processes of this home, by the home in their environment, which services inherit.
-func (f *Fleet) Processes() []Process { return processesOf(f.Home) }
-
-// RemoveHome removes the home of a machine whose programs were ended. A program that still runs is killed, and is an
-// error. A folder that something fills meanwhile is removed again for a while; then its content is the error.
-func RemoveHome(home string) error {
-	left := processesOf(home)
-	for _, process := range left {
-		process.Kill()
-	}
-	var removed, running error
-	if len(left) > 0 {
-		running = fmt.Errorf("still running on the machine %s: %v", home, left)
-	}
-	if Until(10*time.Second, "the home is removed", func() bool {
-		removed = os.RemoveAll(home)
-		return removed == nil
-	}) != nil {
-		content, _ := filepath.Glob(home + "/*/*")
-		removed = fmt.Errorf("%w: %v", removed, content)
-	}
-	return errors.Join(running, removed)
+func (f *Fleet) Processes() []Process {
+	return processesWith(func(environment string) bool {
+		return strings.Contains(environment, "\x00MUSTER_HOME="+f.Home+"\x00")
+	})
 }
 
-func processesOf(home string) []Process {
+// RemoveHome removes the home of a machine whose programs were ended. Before that it kills what they left running, such
+// as the tools of a killed agent, which have folders of the home in their environment and would make them again.
+func RemoveHome(home string) error {
+	for range 3 { // a killed process may just have started another one
+		for _, process := range processesWith(func(environment string) bool {
+			return strings.Contains(environment, "="+home+"/") || strings.Contains(environment, "="+home+"\x00")
+		}) {
+			process.Kill()
+		}
+	}
+	return os.RemoveAll(home)
+}
+
+// processesWith finds the running processes with a matching environment, whose variables each begin and end with a zero
+// byte.
+func processesWith(matches func(environment string) bool) []Process {
 	var found []Process
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
@@ -117,7 +114,7 @@ func processesOf(home string) []Process {
 			continue
 		}
 		environment, err := os.ReadFile(folder + "/environ")
-		if err != nil || !strings.Contains("\x00"+string(environment), "\x00MUSTER_HOME="+home+"\x00") {
+		if err != nil || !matches("\x00"+string(environment)) {
 			continue
 		}
 		program, err := os.Readlink(folder + "/exe")

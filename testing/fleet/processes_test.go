@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -41,26 +40,34 @@ func TestProcessesAreLimitedToOwnHome(t *testing.T) {
 	}
 }
 
+// A tool of a killed agent has folders of the home in its environment.
 func TestRemoveHomeEndsWhatStillRuns(t *testing.T) {
 	home := filepath.Join(t.TempDir(), "home")
 	if err := os.MkdirAll(filepath.Join(home, "node"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("sleep", "600")
-	command.Env = []string{"MUSTER_HOME=" + home}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
-	if err := RemoveHome(home); err == nil || !strings.Contains(err.Error(), "sleep") {
-		t.Errorf("while a program runs: %v", err)
+	tool, neighbour := sleeping(t, "HOME="+home+"/node/scratch"), sleeping(t, "HOME="+home+"2/node")
+	if err := RemoveHome(home); err != nil {
+		t.Error(err)
 	}
 	if _, err := os.Stat(home); !os.IsNotExist(err) {
 		t.Errorf("the home still exists: %v", err)
 	}
-	if err := RemoveHome(home); err != nil {
-		t.Errorf("again: %v", err)
+	if tool.runs() || !neighbour.runs() {
+		t.Errorf("the tool runs: %t, a process of another home: %t", tool.runs(), neighbour.runs())
 	}
+}
+
+// sleeping starts a process with this variable, which runs until the end of the test.
+func sleeping(t *testing.T, variable string) Process {
+	t.Helper()
+	command := exec.Command("sleep", "600")
+	command.Env = []string{variable}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill(); _ = command.Wait() })
+	return Process{PID: command.Process.Pid, Name: "sleep"}
 }
 
 // Only a kill of a running program counts as one.

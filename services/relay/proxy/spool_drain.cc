@@ -140,14 +140,19 @@ absl::Status SpoolDrain::Send(SpoolDelivery& delivery, const std::stop_token& st
 void SpoolDrain::Finish(const SpoolDelivery& delivery, const absl::Status& status) {
   const v1::ResultKey& key = delivery.header.description().key();
   const bool committed = status.ok() && !delivery.expired;
-  Log(committed ? LogLevel::kInfo : LogLevel::kWarning,
-      committed     ? "a spooled result is committed"
-      : status.ok() ? (delivery.lost ? "a spooled result is lost" : "a spooled result has expired")
-                    : "a spooled result was rejected upstream",
-      {{"run", key.run()},
-       {"plugin", key.plugin()},
-       {"node", key.node()},
-       {"why", status.ok() ? delivery.why : status.ToString()}});
+  if (committed) {
+    Log(LogLevel::kInfo, "a spooled result is committed",
+        {{"run", key.run()}, {"plugin", key.plugin()}, {"node", key.node()}});
+  } else {
+    Log(LogLevel::kWarning,
+        !status.ok()    ? "a spooled result was rejected upstream"
+        : delivery.lost ? "a spooled result is lost"
+                        : "a spooled result has expired",
+        {{"run", key.run()},
+         {"plugin", key.plugin()},
+         {"node", key.node()},
+         {"why", status.ok() ? delivery.why : status.ToString()}});
+  }
   {
     MutexLock lock(mutex_);
     backoff_.Reset();
