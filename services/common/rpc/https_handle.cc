@@ -37,4 +37,16 @@ Curl NewHttpsHandle(const HttpsCredentials& credentials) {
   return curl;
 }
 
+Curl NewUnixSocketHandle(const std::string& path) {
+  SetUpOnce();
+  Curl curl(curl_easy_init());
+  if (!curl) return curl;
+  CURL* const c = curl.get();
+  curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http");
+  curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(c, CURLOPT_UNIX_SOCKET_PATH, path.c_str());
+  curl_easy_setopt(c, CURLOPT_PROXY, "");
+  return curl;
+}
+
 }  // namespace muster

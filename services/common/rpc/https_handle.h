@@ -1,4 +1,4 @@
-// Handles of libcurl for HTTPS requests with a client certificate.
+// Handles of libcurl: for HTTPS requests with a client certificate, and for HTTP by a Unix socket.
 #ifndef MUSTER_SERVICES_COMMON_RPC_HTTPS_HANDLE_H_
 #define MUSTER_SERVICES_COMMON_RPC_HTTPS_HANDLE_H_
 
@@ -33,6 +33,10 @@ struct HttpsCredentials {
 // Returns a handle for requests by HTTPS alone, with mutual TLS; it copies the credentials. Null
 // without memory.
 Curl NewHttpsHandle(const HttpsCredentials& credentials);
+
+// Returns a handle for requests by HTTP to the server of a Unix socket alone, whatever host a URL
+// names and whatever proxy the environment names. Null without memory.
+Curl NewUnixSocketHandle(const std::string& path);
 
 }  // namespace muster
 

@@ -1,0 +1,112 @@
+// A real Docker daemon.
+#include "services/agent/docker/container_streams.h"
+
+#include <signal.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/agent/docker/testing/docker_fixture.h"
+#include "services/common/base/error.h"
+#include "testing/fixtures/await.h"
+
+namespace muster {
+namespace {
+
+class ContainerStreamsTest : public testing::DockerTest {
+ protected:
+  std::string Create(const std::string& script) {
+    ContainerSpec spec;
+    spec.name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    spec.image = docker_->image();
+    spec.command = {"/bin/sh", "-c", script};
+    spec.labels = {{"muster", "test"}};
+    const auto id = engine_.CreateContainer(spec);
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.value_or("");
+  }
+
+  ContainerOutputSink Sink() {
+    return [this](ContainerStream stream, std::string_view data) {
+      (stream == ContainerStream::kStdout ? out_ : err_).append(data);
+    };
+  }
+
+  std::unique_ptr<ContainerStreams> AttachAndStart(const std::string& id) {
+    auto streams = ContainerStreams::Attach(engine_, id, Sink());
+    EXPECT_TRUE(streams.ok()) << streams.status();
+    const absl::Status started = engine_.StartContainer(id);
+    EXPECT_TRUE(started.ok()) << started;
+    return *std::move(streams);
+  }
+
+  void ReadToEnd(ContainerStreams& streams) {
+    while (!(streams.ended() && streams.output_ended()) && streams.fault().ok()) {
+      streams.Wait(-1, absl::Minutes(1));
+    }
+    EXPECT_TRUE(streams.fault().ok()) << streams.fault();
+  }
+
+  DockerEngine engine_{docker_->socket()};
+  std::string out_;
+  std::string err_;
+};
+
+TEST_F(ContainerStreamsTest, EveryByteArrives) {
+  // Lines of 16 KiB, bytes that are not UTF-8, zero bytes and no newline at the end.
+  const std::string id = Create(
+      "head -c 3000000 /dev/urandom > /tmp/bytes; cat /tmp/bytes; sha256sum < /tmp/bytes >&2; "
+      "head -c 16384 /dev/zero | tr '\\0' x; printf '\\n\\0\\377\\r\\nend'");
+  const auto streams = AttachAndStart(id);
+  ReadToEnd(*streams);
+  ASSERT_EQ(out_.size(), 3'000'000u + 16'384 + 8);
+  EXPECT_EQ(out_.substr(3'000'000), std::string(16'384, 'x') + std::string("\n\0\xff\r\nend", 8));
+  EXPECT_EQ(err_.size(), 64u + 4);
+}
+
+TEST_F(ContainerStreamsTest, EndIsSeenAlthoughNothingIsPrinted) {
+  const auto streams = AttachAndStart(Create("exit 3"));
+  ReadToEnd(*streams);
+  EXPECT_EQ(out_ + err_, "");
+}
+
+TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
+  const std::string id =
+      Create("printf 'one\\ntwo\\n'; printf 'E1\\nE2\\n' >&2; sleep 0.3; echo three");
+  ReadToEnd(*AttachAndStart(id));
+  EXPECT_EQ(out_, "one\ntwo\nthree\n");
+  out_.clear();
+  err_.clear();
+  auto again = ContainerStreams::Follow(engine_, id, {.out = 4, .err = 5}, Sink());
+  ASSERT_TRUE(again.ok()) << again.status();
+  ReadToEnd(**again);
+  EXPECT_EQ(out_, "two\nthree\n");
+  EXPECT_EQ(err_, "\n");
+}
+
+TEST_F(ContainerStreamsTest, UnknownContainerIsRefused) {
+  const auto streams = ContainerStreams::Attach(engine_, "none", Sink());
+  EXPECT_EQ(ReasonOf(streams.status()), "DOCKER_FAILED") << streams.status();
+}
+
+TEST_F(ContainerStreamsTest, EndOfTheDaemonIsAFaultAndItsLogHasTheRest) {
+  const std::string id = Create("for i in $(seq 100); do echo $i; sleep 0.05; done");
+  auto streams = AttachAndStart(id);
+  while (out_.find("10\n") == std::string::npos) streams->Wait(-1, absl::Seconds(10));
+  docker_->Kill();
+  while (streams->fault().ok() && !streams->output_ended()) streams->Wait(-1, absl::Seconds(10));
+  EXPECT_FALSE(streams->ended());
+  docker_->Start();
+  const auto received = static_cast<int64_t>(out_.size());
+  auto rest = ContainerStreams::Follow(engine_, id, {.out = received}, Sink());
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  ReadToEnd(**rest);
+  std::string want;
+  for (int i = 1; i <= 100; ++i) absl::StrAppend(&want, i, "\n");
+  EXPECT_EQ(out_, want);
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,261 @@
+#include "services/agent/docker/docker_engine.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/docker.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+// The versions of the API: the oldest that has what jobs require, and the newest that was tried. A
+// daemon serves older versions than its own.
+constexpr int kOldestMinor = 40;
+constexpr int kNewestMinor = 44;
+constexpr absl::Duration kCallLimit = absl::Seconds(30);
+// Never reached: a rotated log loses lines. The caller bounds the output.
+constexpr std::string_view kLogSize = "1048576g";
+constexpr std::string_view kTemporarySize = "size=64m,mode=1777";
+
+// Returns the members of a query as text, with the reserved characters of RFC 3986 encoded.
+std::string Encoded(std::string_view text) {
+  static constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_' ||
+        c == '~') {
+      encoded.push_back(c);
+      continue;
+    }
+    const auto byte = static_cast<unsigned char>(c);
+    encoded.append({'%', kDigits[byte >> 4], kDigits[byte & 15]});
+  }
+  return encoded;
+}
+
+// Returns the member of an object if it has the type of `value`, otherwise `value`.
+template <typename T>
+T Member(const Json& object, const char* name, T value) {
+  if (!object.is_object()) return value;
+  const auto found = object.find(name);
+  if (found == object.end()) return value;
+  if constexpr (std::is_same_v<T, bool>) {
+    return found->is_boolean() ? found->get<bool>() : value;
+  } else if constexpr (std::is_integral_v<T>) {
+    return found->is_number_integer() ? found->get<T>() : value;
+  } else {
+    return found->is_string() ? found->get<T>() : value;
+  }
+}
+
+Json Object(const Json& object, const char* name) {
+  return object.is_object() && object.contains(name) && object[name].is_object() ? object[name]
+                                                                                 : Json::object();
+}
+
+std::vector<std::string> Texts(const Json& object, const char* name) {
+  std::vector<std::string> texts;
+  if (!object.is_object() || !object.contains(name) || !object[name].is_array()) return texts;
+  for (const Json& text : object[name]) {
+    if (text.is_string()) texts.push_back(text.get<std::string>());
+  }
+  return texts;
+}
+
+std::map<std::string, std::string> Labels(const Json& object) {
+  std::map<std::string, std::string> labels;
+  const Json found = Object(object, "Labels");
+  for (const auto& [name, value] : found.items()) {
+    if (value.is_string()) labels[name] = value.get<std::string>();
+  }
+  return labels;
+}
+
+absl::StatusOr<Json> ParseAnswer(std::string_view call, absl::StatusOr<std::string> body) {
+  if (!body.ok()) return body.status();
+  Json json = Json::parse(*body, nullptr, /*allow_exceptions=*/false);
+  if (json.is_discarded()) return errors::DockerAnswerInvalid(call, "it is not JSON");
+  return json;
+}
+
+Json ToJson(const ContainerSpec& spec) {
+  Json mounts = Json::array();
+  for (const ContainerMount& mount : spec.mounts) {
+    mounts.push_back({{"Type", "bind"},
+                      {"Source", mount.source},
+                      {"Target", mount.target},
+                      {"ReadOnly", mount.read_only}});
+  }
+  Json json = {
+      {"Image", spec.image},
+      {"Env", spec.environment},
+      {"WorkingDir", spec.working_directory},
+      {"User", spec.user},
+      {"Labels", spec.labels},
+      {"Tty", false},
+      {"OpenStdin", false},
+      {"AttachStdout", true},
+      {"AttachStderr", true},
+      {"HostConfig",
+       {{"Mounts", mounts},
+        {"Memory", spec.memory},
+        {"MemorySwap", spec.memory},  // no swap
+        {"NanoCpus", spec.nano_cpus},
+        {"PidsLimit", spec.processes},
+        {"NetworkMode", spec.network},
+        {"ReadonlyRootfs", true},
+        {"Tmpfs", {{"/tmp", kTemporarySize}}},
+        {"CapDrop", {"ALL"}},
+        {"SecurityOpt", {"no-new-privileges"}},
+        {"Init", true},  // passes signals on and reaps orphans
+        {"AutoRemove", false},
+        {"RestartPolicy", {{"Name", "no"}}},
+        {"LogConfig",
+         {{"Type", "local"},
+          {"Config", {{"max-size", kLogSize}, {"max-file", "1"}, {"compress", "false"}}}}}}},
+  };
+  if (!spec.entrypoint.empty()) json["Entrypoint"] = spec.entrypoint;
+  if (!spec.command.empty()) json["Cmd"] = spec.command;
+  return json;
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DockerEngine::PathOf(std::string_view call) {
+  {
+    MutexLock lock(mutex_);
+    if (!version_.empty()) return absl::StrCat(version_, ToAbsl(call));
+  }
+  long code = 0;
+  ASSIGN_OR_RETURN(
+      const Json json,
+      ParseAnswer("GET /version", CallEngine(socket_, {"GET", "/version", ""}, kCallLimit, &code)));
+  const auto version = Member<std::string>(json, "ApiVersion", "");
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(version, absl::MaxSplits('.', 1));
+  int minor = 0;
+  if (parts.first != "1" || !absl::SimpleAtoi(parts.second, &minor)) {
+    return errors::DockerAnswerInvalid("GET /version", "ApiVersion is not 1.NUMBER");
+  }
+  if (minor < kOldestMinor) {
+    return errors::DockerTooOld(version, absl::StrCat("1.", kOldestMinor));
+  }
+  MutexLock lock(mutex_);
+  version_ = absl::StrCat("/v1.", std::min(minor, kNewestMinor));
+  return absl::StrCat(version_, ToAbsl(call));
+}
+
+DockerEngine::Answer DockerEngine::Call(std::string_view method, std::string_view call,
+                                        std::string body) {
+  auto path = PathOf(call);
+  if (!path.ok()) return {0, path.status()};
+  Answer answer;
+  answer.body = CallEngine(socket_, {std::string(method), *std::move(path), std::move(body)},
+                           kCallLimit, &answer.code);
+  if (answer.code == 0) {  // another version of the daemon may be started
+    MutexLock lock(mutex_);
+    version_.clear();
+  }
+  return answer;
+}
+
+absl::StatusOr<EngineInfo> DockerEngine::GetInfo() {
+  ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /info", Call("GET", "/info").body));
+  EngineInfo info;
+  info.version = Member<std::string>(json, "ServerVersion", "");
+  info.cgroup_version = Member<std::string>(json, "CgroupVersion", "1");
+  info.storage_driver = Member<std::string>(json, "Driver", "");
+  info.data_root = Member<std::string>(json, "DockerRootDir", "");
+  info.live_restore = Member(json, "LiveRestoreEnabled", false);
+  return info;
+}
+
+absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
+  // The name is a part of the path: its slashes stay.
+  Answer answer = Call("GET", absl::StrCat("/images/", image, "/json"));
+  if (answer.code == 404) return errors::ImageNotFound(image);
+  ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /images", std::move(answer.body)));
+  return ImageInfo{Member<std::string>(json, "Id", ""), Texts(json, "RepoDigests")};
+}
+
+absl::StatusOr<std::string> DockerEngine::CreateContainer(const ContainerSpec& spec) {
+  Answer answer = Call("POST", absl::StrCat("/containers/create?name=", Encoded(spec.name)),
+                       ToJson(spec).dump(-1, ' ', false, Json::error_handler_t::replace));
+  if (answer.code == 404) return errors::ImageNotFound(spec.image);
+  if (answer.code == 409) return errors::ContainerExists(spec.name);
+  ASSIGN_OR_RETURN(const Json json, ParseAnswer("POST /containers/create", std::move(answer.body)));
+  auto id = Member<std::string>(json, "Id", "");
+  if (id.empty()) return errors::DockerAnswerInvalid("POST /containers/create", "it has no id");
+  return id;
+}
+
+absl::Status DockerEngine::StartContainer(const std::string& container) {
+  Answer answer = Call("POST", absl::StrCat("/containers/", container, "/start"));
+  if (answer.code == 404 || answer.code == 400 || answer.code == 500) {
+    return errors::ContainerNotStarted(ToStd(answer.body.status().message()));
+  }
+  return answer.body.status();
+}
+
+absl::StatusOr<ContainerState> DockerEngine::InspectContainer(const std::string& container) {
+  Answer answer = Call("GET", absl::StrCat("/containers/", container, "/json"));
+  if (answer.code == 404) return errors::ContainerNotFound(container);
+  ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /containers", std::move(answer.body)));
+  const Json state = Object(json, "State");
+  ContainerState found;
+  found.id = Member<std::string>(json, "Id", "");
+  found.status = Member<std::string>(state, "Status", "");
+  found.exit_code = Member<int64_t>(state, "ExitCode", 0);
+  found.out_of_memory = Member(state, "OOMKilled", false);
+  found.error = Member<std::string>(state, "Error", "");
+  found.labels = Labels(Object(json, "Config"));
+  if (found.id.empty() || found.status.empty()) {
+    return errors::DockerAnswerInvalid("GET /containers", "it has no id or state");
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<ContainerState>> DockerEngine::ListContainers(std::string_view label,
+                                                                         std::string_view value) {
+  const Json filters = {{"label", {absl::StrCat(ToAbsl(label), "=", ToAbsl(value))}}};
+  Answer answer =
+      Call("GET", absl::StrCat("/containers/json?all=true&filters=", Encoded(filters.dump())));
+  ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /containers/json", std::move(answer.body)));
+  if (!json.is_array()) {
+    return errors::DockerAnswerInvalid("GET /containers/json", "it is not a list");
+  }
+  std::vector<ContainerState> containers;
+  for (const Json& entry : json) {
+    ContainerState container;
+    container.id = Member<std::string>(entry, "Id", "");
+    container.status = Member<std::string>(entry, "State", "");
+    container.labels = Labels(entry);
+    if (!container.id.empty()) containers.push_back(std::move(container));
+  }
+  return containers;
+}
+
+absl::Status DockerEngine::SignalContainer(const std::string& container, int signal) {
+  Answer answer = Call("POST", absl::StrCat("/containers/", container, "/kill?signal=", signal));
+  if (answer.code == 409) return absl::OkStatus();  // it does not run
+  if (answer.code == 404) return errors::ContainerNotFound(container);
+  return answer.body.status();
+}
+
+absl::Status DockerEngine::RemoveContainer(const std::string& container) {
+  Answer answer = Call("DELETE", absl::StrCat("/containers/", container, "?force=true&v=true"));
+  if (answer.code == 404) return absl::OkStatus();
+  return answer.body.status();
+}
+
+}  // namespace muster

@@ -1,0 +1,123 @@
+// The operations of the Docker Engine API that jobs require.
+#ifndef MUSTER_SERVICES_AGENT_DOCKER_DOCKER_ENGINE_H_
+#define MUSTER_SERVICES_AGENT_DOCKER_DOCKER_ENGINE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/agent/docker/engine_transfer.h"
+#include "services/common/base/mutex.h"
+
+namespace muster {
+
+// A folder or file of the node in a container.
+struct ContainerMount {
+  std::string source;  // an absolute path that exists on the node
+  std::string target;
+  bool read_only = true;
+};
+
+struct ContainerSpec {
+  std::string name;                      // unique on the node
+  std::string image;                     // NAME@sha256:DIGEST, or an id
+  std::vector<std::string> entrypoint;   // empty: that of the image
+  std::vector<std::string> command;      // empty: that of the image
+  std::vector<std::string> environment;  // NAME=value
+  std::string working_directory;         // empty: that of the image
+  std::string user;                      // empty: that of the image
+  std::map<std::string, std::string> labels;
+  std::vector<ContainerMount> mounts;
+  std::string network = "none";
+  int64_t memory = 0;     // bytes, swap included; 0: no limit
+  int64_t nano_cpus = 0;  // 0: no limit
+  int64_t processes = 0;  // 0: no limit
+};
+
+struct ContainerState {
+  std::string id;
+  std::string status;  // created, running, paused, restarting, removing, exited, dead
+  int64_t exit_code = 0;
+  // The kernel ended a process of the container, not necessarily the first one.
+  bool out_of_memory = false;
+  std::string error;  // of the daemon, about the start
+  std::map<std::string, std::string> labels;
+
+  bool ended() const { return status == "exited" || status == "dead"; }
+};
+
+struct ImageInfo {
+  std::string id;
+  std::vector<std::string> digests;  // NAME@sha256:DIGEST, of registries
+};
+
+struct EngineInfo {
+  std::string version;         // of the daemon
+  std::string cgroup_version;  // "1" or "2"
+  std::string storage_driver;
+  std::string data_root;
+  bool live_restore = false;
+};
+
+// The daemon of one socket. Containers of jobs are never restarted or removed by the daemon, have a
+// read-only root, no capabilities and no way to get more rights, and their output has no limit: a
+// rotated log loses lines. Thread-safe; every call blocks on the daemon, for at most 30 s if it
+// states no other limit.
+//
+// All calls fail with DOCKER_UNREACHABLE, DOCKER_TOO_OLD, DOCKER_FAILED and DOCKER_ANSWER_INVALID.
+// Source: Docker Engine API 1.41, https://docs.docker.com/reference/api/engine/version/v1.41.
+class DockerEngine {
+ public:
+  explicit DockerEngine(std::string socket) : socket_(std::move(socket)) {}
+
+  const std::string& socket() const { return socket_; }
+
+  absl::StatusOr<EngineInfo> GetInfo();
+
+  // NOT_FOUND (IMAGE_NOT_FOUND).
+  absl::StatusOr<ImageInfo> FindImage(const std::string& image);
+
+  // Creates a container that is not started, and returns its id. ALREADY_EXISTS (CONTAINER_EXISTS),
+  // NOT_FOUND (IMAGE_NOT_FOUND).
+  absl::StatusOr<std::string> CreateContainer(const ContainerSpec& spec);
+
+  // CONTAINER_NOT_STARTED if the daemon cannot start its program. After another error the container
+  // may run: inspect it.
+  absl::Status StartContainer(const std::string& container);
+
+  // Takes a name or an id. NOT_FOUND (CONTAINER_NOT_FOUND).
+  absl::StatusOr<ContainerState> InspectContainer(const std::string& container);
+
+  // Returns all containers with this label, ended ones too.
+  absl::StatusOr<std::vector<ContainerState>> ListContainers(std::string_view label,
+                                                             std::string_view value);
+
+  // Sends a signal to its first process. OK if the container does not run.
+  absl::Status SignalContainer(const std::string& container, int signal);
+
+  // Kills and removes a container with its anonymous volumes. OK if there is none.
+  absl::Status RemoveContainer(const std::string& container);
+
+  // Returns the path of a call, such as "/v1.41/info" for "/info", for a transfer of the caller.
+  absl::StatusOr<std::string> PathOf(std::string_view call) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  struct Answer {
+    long code = 0;  // of HTTP; 0: none
+    absl::StatusOr<std::string> body;
+  };
+  Answer Call(std::string_view method, std::string_view call, std::string body = "");
+
+  const std::string socket_;
+  Mutex mutex_;
+  std::string version_ ABSL_GUARDED_BY(mutex_);  // "/v1.41"; empty until the daemon has answered
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_DOCKER_DOCKER_ENGINE_H_
