@@ -79,7 +79,8 @@ std::string JobText(const v1::RecordJobRequest& request) {
   if (request.cancelled()) return absl::StrCat("cancelled", at);
   const std::string command =
       absl::StrCat("submitted", at, " for ", request.targets(),
-                   request.targets() == 1 ? " node: " : " nodes: ", request.action(), " ",
+                   request.targets() == 1 ? " node: " : " nodes: ", request.action(),
+                   request.image().empty() ? "" : " ", request.image(), " ",
                    absl::StrJoin(request.argv(), " ", AppendShellWord));
   const std::string_view kept = CutUtf8(command, kMaxText);
   return absl::StrCat(ToAbsl(kept), kept.size() < command.size() ? "..." : "");

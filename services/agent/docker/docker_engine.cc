@@ -11,6 +11,7 @@
 #include "nlohmann/json.hpp"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utf8.h"
 #include "services/common/errors/docker.h"
 
 namespace muster {
@@ -23,6 +24,8 @@ using Json = nlohmann::json;
 constexpr int kOldestMinor = 40;
 constexpr int kNewestMinor = 44;
 constexpr absl::Duration kCallLimit = absl::Seconds(30);
+constexpr size_t kMaxProgressLine = size_t{64} << 10;
+constexpr size_t kMaxErrorText = size_t{1} << 10;
 // Never reached: a rotated log loses lines. The caller bounds the output.
 constexpr std::string_view kLogSize = "1048576g";
 constexpr std::string_view kTemporarySize = "size=64m,mode=1777";
@@ -186,6 +189,33 @@ absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
   if (answer.code == 404) return errors::ImageNotFound(image);
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /images", std::move(answer.body)));
   return ImageInfo{Member<std::string>(json, "Id", ""), Texts(json, "RepoDigests")};
+}
+
+absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration limit,
+                                     const std::function<bool()>& stopped) {
+  ASSIGN_OR_RETURN(std::string path,
+                   PathOf(absl::StrCat("/images/create?fromImage=", Encoded(image))));
+  // The daemon reports progress and errors as JSON objects, a line each, after a status of 200.
+  std::string line;
+  std::string failure;
+  EngineTransfer transfer(socket_, {"POST", std::move(path), ""}, [&](std::string_view piece) {
+    for (const char c : piece) {
+      if (c != '\n') {
+        if (line.size() < kMaxProgressLine) line.push_back(c);
+        continue;
+      }
+      const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (auto error = Member<std::string>(json, "error", ""); !error.empty()) {
+        failure = std::move(error);
+      }
+      line.clear();
+    }
+    return absl::OkStatus();
+  });
+  const absl::Status status = transfer.Perform(limit, stopped);
+  if (!failure.empty()) return errors::ImagePullFailed(image, CutUtf8(failure, kMaxErrorText));
+  if (status.ok()) return status;
+  return errors::ImagePullFailed(image, ToStd(status.message()));
 }
 
 absl::StatusOr<std::string> DockerEngine::CreateContainer(const ContainerSpec& spec) {

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGENT_DOCKER_DOCKER_ENGINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -81,6 +82,11 @@ class DockerEngine {
 
   // NOT_FOUND (IMAGE_NOT_FOUND).
   absl::StatusOr<ImageInfo> FindImage(const std::string& image);
+
+  // Pulls an image from its registry, without credentials. IMAGE_PULL_FAILED. Blocks for at most
+  // `limit`, and at most a second longer than `stopped` returns false.
+  absl::Status PullImage(const std::string& image, absl::Duration limit,
+                         const std::function<bool()>& stopped);
 
   // Creates a container that is not started, and returns its id. ALREADY_EXISTS (CONTAINER_EXISTS),
   // NOT_FOUND (IMAGE_NOT_FOUND).

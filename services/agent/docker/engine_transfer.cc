@@ -77,8 +77,17 @@ absl::Status EngineTransfer::ResultOf(CURLcode result) const {
   return errors::DockerFailed(CallName(request_), code(), ErrorMessage());
 }
 
-absl::Status EngineTransfer::Perform(absl::Duration limit) {
+absl::Status EngineTransfer::Perform(absl::Duration limit, const std::function<bool()>& stopped) {
   if (curl() == nullptr) return errors::DockerUnreachable(socket_, "no memory");
+  if (stopped) {
+    curl_easy_setopt(curl(), CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(curl(), CURLOPT_XFERINFODATA, &stopped);
+    curl_easy_setopt(
+        curl(), CURLOPT_XFERINFOFUNCTION,
+        +[](void* f, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+          return (*static_cast<const std::function<bool()>*>(f))() ? 1 : 0;
+        });
+  }
   curl_easy_setopt(curl(), CURLOPT_TIMEOUT_MS, static_cast<long>(absl::ToInt64Milliseconds(limit)));
   return ResultOf(curl_easy_perform(curl()));
 }

@@ -43,8 +43,9 @@ class EngineTransfer {
   // Returns the beginning of the daemon's message in an answer of 400 and more.
   std::string ErrorMessage() const;
 
-  // Executes the request; fails as ResultOf. Blocks for at most `limit`.
-  absl::Status Perform(absl::Duration limit);
+  // Executes the request; fails as ResultOf. Blocks for at most `limit`, and at most a second after
+  // `stopped` returns true.
+  absl::Status Perform(absl::Duration limit, const std::function<bool()>& stopped = {});
 
  private:
   size_t Receive(std::string_view piece);

@@ -35,6 +35,7 @@ CommandRequest RequestOf(const v1::Command& command, const Identity& signer) {
   request.action = command.action();
   request.signer = SignerName(signer);
   request.argv.assign(command.argv().begin(), command.argv().end());
+  request.image = command.container().image();
   for (const v1::Command::Variable& variable : command.environment()) {
     request.variables.push_back(variable.name());
   }

@@ -11,9 +11,10 @@ namespace muster {
 namespace {
 
 // The first byte of an entry of `job`.
-constexpr char kCommand = 'c';  // a serialised SignedCommand
-constexpr char kProcess = 'p';  // ProcessMark::ToText
-constexpr char kDone = 'd';     // nothing
+constexpr char kCommand = 'c';    // a serialised SignedCommand
+constexpr char kProcess = 'p';    // ProcessMark::ToText
+constexpr char kContainer = 'k';  // ContainerMark::ToText
+constexpr char kDone = 'd';       // nothing
 
 // jobs.proto: a command has 128 KiB and a chain of 16 KiB.
 constexpr JournalOptions kOptions = {.max_record = uint32_t{256} << 10,
@@ -96,6 +97,12 @@ absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {
       process_ = *std::move(mark);
       return absl::OkStatus();
     }
+    case kContainer: {
+      auto mark = ContainerMark::FromText(body);
+      if (!mark.ok()) break;
+      container_ = *std::move(mark);
+      return absl::OkStatus();
+    }
     case kDone:
       done_ = true;
       return absl::OkStatus();
@@ -121,6 +128,11 @@ absl::Status NodeJobFolder::Note(char kind, std::string_view body) {
 absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
   process_ = mark;
   return Note(kProcess, mark.ToText());
+}
+
+absl::Status NodeJobFolder::NoteContainer(const ContainerMark& mark) {
+  container_ = mark;
+  return Note(kContainer, mark.ToText());
 }
 
 absl::Status NodeJobFolder::SetDone() {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/agent/jobs/container_mark.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/agent/jobs/record_outbox.h"
 #include "services/common/base/file_ops.h"
@@ -21,7 +22,7 @@ namespace muster {
 // NODE_FOLDER/jobs/<job>/ holds two journals:
 //
 //   job       the signed command, which prevents a second run; the leader of its process group,
-//             written before the program starts; the ack of all records
+//             written before the program starts, or its container; the ack of all records
 //   records   the records (record_outbox.h), until the root relay has all of them
 //
 // Not thread-safe; the log is.
@@ -50,9 +51,13 @@ class NodeJobFolder {
   // The latest end: the root relay waits for the outcome until then.
   absl::Time latest_end() const { return not_after_ + time_limit_; }
   const std::optional<ProcessMark>& process() const { return process_; }
+  const std::optional<ContainerMark>& container() const { return container_; }
+  // Returns whether the command may have started.
+  bool has_started() const { return process_.has_value() || container_.has_value(); }
   bool done() const { return done_; }
 
   absl::Status NoteProcess(const ProcessMark& mark);
+  absl::Status NoteContainer(const ContainerMark& mark);
   // Closes and removes the log: the root relay has all records.
   absl::Status SetDone();
   // Removes the folder.
@@ -72,6 +77,7 @@ class NodeJobFolder {
   absl::Time not_after_;
   absl::Duration time_limit_;
   std::optional<ProcessMark> process_;
+  std::optional<ContainerMark> container_;
   bool has_command_ = false;
   bool done_ = false;
   bool records_damaged_ = false;

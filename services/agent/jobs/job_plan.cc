@@ -28,6 +28,8 @@ JobPlan MakeJobPlan(const v1::JobCommand& command, const Verdict& verdict) {
   }
   plan.max_output = verdict.rule.max_output;
   plan.keep_output = !verdict.command.discard_output();
+  plan.image = verdict.command.container().image();
+  plan.container = verdict.rule.container;
   return plan;
 }
 

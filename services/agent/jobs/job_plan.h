@@ -2,13 +2,29 @@
 #ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_PLAN_H_
 #define MUSTER_SERVICES_AGENT_JOBS_JOB_PLAN_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
+#include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/agent/jobs/command_judge.h"
-#include "services/agent/jobs/job_process.h"
+#include "services/agent/jobs/command_rule.h"
 
 namespace muster {
+
+struct JobPlan {
+  std::vector<std::string> argv;  // an absolute path first, unless it runs in a container
+  std::string user;               // empty: as this process
+  std::string directory;
+  std::vector<std::string> environment;  // NAME=value, in addition to those of all jobs
+  absl::Duration time_limit;
+  int64_t max_output = 0;
+  bool keep_output = true;
+  // Of a command in a container; an empty image for one on the node.
+  std::string image;
+  ContainerLimits container;
+};
 
 // Returns the target that names this node, otherwise any, which the judge refuses.
 v1::JobCommand::Target TargetFor(const v1::JobCommand& command, const std::string& node);

@@ -59,7 +59,7 @@ class JobProcessTest : public ::testing::Test {
 
   void Start() {
     job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
-    process_ = std::make_unique<JobProcess>(*job_, quota_, kJob, plan_, [] {});
+    process_ = std::make_unique<JobProcess>(host_, *job_, kJob, plan_, [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
@@ -114,6 +114,8 @@ class JobProcessTest : public ::testing::Test {
   SimulatedDisk disk_;
   JobPlan plan_;
   SpoolQuota quota_{int64_t{1} << 30};
+  DockerEngine docker_{"/none"};
+  const JobHost host_{"n1", quota_, docker_};
   std::unique_ptr<NodeJobFolder> job_;
   std::unique_ptr<JobProcess> process_;
   std::thread thread_;
@@ -243,7 +245,7 @@ TEST_F(JobProcessTest, RecordThatDoesNotFitOnTheDiskIsStoredLater) {
   job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
   plan_.argv = {"/bin/echo", "x"};
   disk_.FailAt(SimulatedDisk::Call::kWrite, 3, ENOSPC);  // after the process and its sync
-  JobProcess(*job_, quota_, kJob, plan_, [] {}).Run();
+  JobProcess(host_, *job_, kJob, plan_, [] {}).Run();
   const Records all = Read();
   EXPECT_EQ(all.started, 1);
   EXPECT_EQ(all.out, "x\n");
@@ -255,7 +257,7 @@ TEST_F(JobProcessTest, CutThatDoesNotFitOnTheDiskIsReportedAtTheEnd) {
   plan_.argv = {"/bin/echo", "0123456789 and more"};
   plan_.max_output = 10;
   disk_.FailAt(SimulatedDisk::Call::kWrite, 5, ENOSPC);  // after the start and the output
-  JobProcess(*job_, quota_, kJob, plan_, [] {}).Run();
+  JobProcess(host_, *job_, kJob, plan_, [] {}).Run();
   const Records all = Read();
   EXPECT_EQ(all.out, "0123456789");
   EXPECT_EQ(all.cut, 10);
@@ -265,7 +267,7 @@ TEST_F(JobProcessTest, CutThatDoesNotFitOnTheDiskIsReportedAtTheEnd) {
 TEST_F(JobProcessTest, StopOfTheAgentEndsTheRetriesOfACancelledCommand) {
   job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
   plan_.argv = {"/bin/sh", "-c", "PID=$$; " + write_pid_ + "exec sleep 1000"};
-  process_ = std::make_unique<JobProcess>(*job_, quota_, kJob, plan_, [] {});
+  process_ = std::make_unique<JobProcess>(host_, *job_, kJob, plan_, [] {});
   thread_ = std::thread([this] { process_->Run(); });
   AwaitPid();
   disk_.PowerOffAt(1);  // every write fails from now on
@@ -278,7 +280,7 @@ TEST_F(JobProcessTest, TimeLimitAppliesWhileTheDiskIsFull) {
   job_ = NodeJobFolder::Create(disk_, "", kJob, "n1", {}).value();
   plan_.argv = {"/bin/sh", "-c", "PID=$$; " + write_pid_ + "exec sleep 1000"};
   plan_.time_limit = absl::Milliseconds(500);
-  process_ = std::make_unique<JobProcess>(*job_, quota_, kJob, plan_, [] {});
+  process_ = std::make_unique<JobProcess>(host_, *job_, kJob, plan_, [] {});
   disk_.PowerOffAt(3);  // after the mark of the process, every write fails
   thread_ = std::thread([this] { process_->Run(); });
   const pid_t pid = AwaitPid();

@@ -18,6 +18,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   const bool unfinished = absl::IsNotFound(folder.status());
   if (!folder.ok() && !unfinished) return folder.status();
   if (!unfinished && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
+  if (!unfinished && (*folder)->container()) return folder;
   if (unfinished || !(*folder)->process()) {
     RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;

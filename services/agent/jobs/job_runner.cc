@@ -38,6 +38,7 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       on_records_(std::move(on_records)),
       folder_(absl::StrCat(options_.trust.folder, "/jobs")),
       quota_(options_.max_spool),
+      docker_(options_.docker_socket),
       finished_(PosixFileOps(), folder_, SystemClock()),
       cancelled_(std::move(cancelled)),
       records_({options_.trust.node, options_.sign, options_.timers, options_.executor,
@@ -93,11 +94,16 @@ absl::Status JobRunner::Recover() {
 
 void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
   if (folder->done()) {
-    return finished_.Add(id, folder->latest_end(), folder->process().has_value());
+    return finished_.Add(id, folder->latest_end(), folder->has_started());
   }
   const int64_t size = folder->log()->size();
   quota_.Reserve(size);
-  AddJob(id, std::move(folder)).spooled = size;
+  const bool in_container = folder->container().has_value();
+  Job& job = AddJob(id, std::move(folder));
+  job.spooled = size;
+  if (!in_container) return;
+  job.plan = job.folder->container()->plan;
+  Begin(job);
 }
 
 JobRunner::Job& JobRunner::AddJob(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
@@ -280,7 +286,7 @@ void JobRunner::RemoveReported() {
     Job& job = *it->second;
     if (job.state == State::kEnded && job.thread.joinable()) {
       job.thread.join();
-      job.spooled = job.process->spooled();
+      job.spooled += job.process->spooled();
     }
     if (job.state != State::kEnded || !job.folder->log()->final_acked()) {
       ++it;
@@ -292,7 +298,7 @@ void JobRunner::RemoveReported() {
           {{"job", job.id}, {"error", s}});
     }
     quota_.Release(job.spooled);
-    finished_.Add(job.id, job.folder->latest_end(), job.folder->process().has_value());
+    finished_.Add(job.id, job.folder->latest_end(), job.folder->has_started());
     it = jobs_.erase(it);
   }
 }
@@ -326,8 +332,8 @@ void JobRunner::StartWaiting() {
 void JobRunner::Begin(Job& job) {
   job.state = State::kRunning;
   ++running_;
-  job.process =
-      std::make_unique<JobProcess>(*job.folder, quota_, job.id, std::move(job.plan), on_records_);
+  job.process = std::make_unique<JobProcess>(JobHost{options_.trust.node, quota_, docker_},
+                                             *job.folder, job.id, std::move(job.plan), on_records_);
   job.thread = std::thread([this, &job] {
     job.process->Run();
     MutexLock lock(mutex_);

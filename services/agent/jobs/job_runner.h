@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_judge.h"
 #include "services/agent/jobs/finished_jobs.h"
@@ -40,6 +41,7 @@ struct JobRunnerOptions {
   size_t max_cancelled = 5'000;          // jobs without a folder whose command must not run
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
+  std::string docker_socket = "/var/run/docker.sock";  // the daemon that runs containers
 };
 
 // Receives commands and cancels, and starts each admitted command when it is its turn. A command
@@ -48,7 +50,8 @@ struct JobRunnerOptions {
 //
 // A job in NODE_FOLDER/jobs/ never runs again. It stays there for a day (finished_jobs.h), unless
 // `max_remembered` is reached. A job that an earlier process started and did not end is ended and
-// reported as LOST. One that did not start is removed, and the parent sends it again.
+// reported as LOST, unless it runs in a container, which is followed to its end. One that did not
+// start is removed, and the parent sends it again.
 //
 // A reported outcome is final, whatever the parent sends, because the node signs it: a job that was
 // refused or cancelled never runs here, also if what was refused was not its genuine command.
@@ -126,6 +129,7 @@ class JobRunner {
   const std::function<void()> on_records_;
   const std::string folder_;
   SpoolQuota quota_;
+  DockerEngine docker_;
   mutable Mutex mutex_;
   CondVar idle_;  // no command runs
   std::map<std::string, std::unique_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);

@@ -23,7 +23,8 @@ TEST(JobUserTest, CommandRunsAsTheUserOfItsRule) {
   plan.time_limit = absl::Minutes(1);
   plan.max_output = 1 << 20;
   SpoolQuota quota(1 << 20);
-  JobProcess process(*job, quota, id, plan, [] {});
+  DockerEngine docker("/none");
+  JobProcess process({"n1", quota, docker}, *job, id, plan, [] {});
   process.Run();
   v1::JobRecords records;
   ASSERT_TRUE(job->log()->NextRecords(1 << 20, nullptr, &records).ok());

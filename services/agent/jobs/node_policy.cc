@@ -2,23 +2,20 @@
 
 #include <sys/stat.h>
 #include <unistd.h>
-#include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "services/agent/jobs/argument_pattern.h"
+#include "services/agent/jobs/policy_reader.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/base/suggestion.h"
-#include "services/common/base/text_values.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
@@ -27,10 +24,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxPolicyFile = size_t{1} << 20;
-constexpr size_t kMaxRules = 1'000;
 constexpr size_t kMaxShownArgv = 300;
-constexpr absl::Duration kMostTime = absl::Hours(24);
-constexpr uint64_t kMostOutput = uint64_t{1} << 30;
 
 bool OthersMayWrite(const struct stat& info) {
   const bool foreign = info.st_uid != 0 && info.st_uid != geteuid();
@@ -40,164 +34,6 @@ bool OthersMayWrite(const struct stat& info) {
 bool Contains(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
 }
-
-// Reads one document and collects its mistakes.
-class PolicyReader {
- public:
-  explicit PolicyReader(std::string_view file) : file_(file) {}
-
-  void ReadTop(const YAML::Node& top, std::vector<CommandRule>* commands,
-               std::optional<std::vector<std::string>>* modules) {
-    if (top.IsNull()) return;  // an empty file
-    if (!top.IsMap()) return Mistake(top, "", "a policy is a map with commands and collect");
-    ReadFields(top, "",
-               {{"commands", [&](const YAML::Node& n) { ReadCommands(n, commands); }},
-                {"collect", [&](const YAML::Node& n) { *modules = ReadList(n, "collect"); }}});
-  }
-
-  absl::Status Result() const {
-    if (mistakes_.empty()) return absl::OkStatus();
-    return errors::InvalidPolicy(absl::StrJoin(mistakes_, "\n"));
-  }
-
- private:
-  using FieldReader = std::function<void(const YAML::Node&)>;
-
-  void Mistake(const YAML::Node& at, std::string_view field, std::string_view problem) {
-    constexpr size_t kMaxMistakes = 20;  // a longer list is not useful
-    if (mistakes_.size() >= kMaxMistakes) return;
-    mistakes_.push_back(absl::StrCat(ToAbsl(file_), ":", at.Mark().line + 1, ": ", ToAbsl(field),
-                                     field.empty() ? "" : ": ", ToAbsl(problem)));
-  }
-
-  void ReadFields(const YAML::Node& map, const std::string& prefix,
-                  const std::vector<std::pair<std::string, FieldReader>>& fields) {
-    std::vector<std::string> seen;
-    for (const auto& entry : map) {
-      const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-      const auto field =
-          std::ranges::find(fields, name, &std::pair<std::string, FieldReader>::first);
-      if (field == fields.end()) {
-        std::vector<std::string> known;
-        for (const auto& [key, reader] : fields) known.push_back(key);
-        Mistake(entry.first, prefix + name, absl::StrCat("no such field", Suggestion(name, known)));
-      } else if (Contains(seen, name)) {
-        Mistake(entry.first, prefix + name, "duplicate field");
-      } else {
-        seen.push_back(name);
-        field->second(entry.second);
-      }
-    }
-  }
-
-  std::vector<std::string> ReadList(const YAML::Node& list, const std::string& field) {
-    std::vector<std::string> values;
-    if (!list.IsSequence()) {
-      Mistake(list, field, "must be a list");
-      return values;
-    }
-    for (const YAML::Node& element : list) {
-      if (element.IsScalar()) {
-        values.push_back(element.Scalar());
-      } else {
-        Mistake(element, field, "an element must be plain text");
-      }
-    }
-    return values;
-  }
-
-  void ReadCommands(const YAML::Node& list, std::vector<CommandRule>* commands) {
-    if (!list.IsSequence()) return Mistake(list, "commands", "must be a list of rules");
-    if (list.size() > kMaxRules) {
-      return Mistake(list, "commands", absl::StrCat("more than ", kMaxRules, " rules"));
-    }
-    for (const YAML::Node& rule : list) commands->push_back(ReadRule(rule));
-  }
-
-  CommandRule ReadRule(const YAML::Node& node) {
-    CommandRule rule;
-    bool is_argv_wrong = false;
-    if (!node.IsMap()) {
-      Mistake(node, "commands", "a rule is a map with argv");
-      return rule;
-    }
-    ReadFields(
-        node, "commands.",
-        {{"argv",
-          [&](const YAML::Node& n) {
-            rule.argv = ReadList(n, "argv");
-            is_argv_wrong = rule.argv.empty() && !(n.IsSequence() && n.size() == 0);
-          }},
-         {"user", [&](const YAML::Node& n) { ReadText(n, "user", &rule.user); }},
-         {"directory", [&](const YAML::Node& n) { ReadText(n, "directory", &rule.directory); }},
-         {"environment",
-          [&](const YAML::Node& n) { rule.environment = ReadList(n, "environment"); }},
-         {"time_limit", [&](const YAML::Node& n) { ReadLimit(n, &rule.time_limit); }},
-         {"max_output", [&](const YAML::Node& n) { ReadSize(n, &rule.max_output); }},
-         {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n); }},
-         {"signers", [&](const YAML::Node& n) { rule.signers = ReadSigners(n); }},
-         {"classes", [&](const YAML::Node& n) { rule.classes = ReadList(n, "classes"); }}});
-    if (!is_argv_wrong) CheckRule(node, rule);
-    return rule;
-  }
-
-  void CheckRule(const YAML::Node& node, const CommandRule& rule) {
-    if (rule.argv.empty()) return Mistake(node, "argv", "is missing or empty");
-    if (rule.argv[0] != "**" && !rule.argv[0].starts_with("/")) {
-      Mistake(node, "argv", "the program must be an absolute path, such as /usr/bin/uptime");
-    }
-    for (size_t i = 0; i + 1 < rule.argv.size(); ++i) {
-      if (rule.argv[i] == "**") Mistake(node, "argv", "** must be the last element");
-    }
-    if (!rule.directory.starts_with("/")) {
-      Mistake(node, "directory", "must be an absolute path");
-    }
-  }
-
-  void ReadText(const YAML::Node& node, const std::string& field, std::string* value) {
-    if (!node.IsScalar() || node.Scalar().empty()) {
-      return Mistake(node, field, "must be plain text");
-    }
-    *value = node.Scalar();
-  }
-
-  void ReadLimit(const YAML::Node& node, absl::Duration* limit) {
-    const auto value = node.IsScalar() ? ParseDuration(node.Scalar()) : std::nullopt;
-    if (!value || *value < absl::Seconds(1) || *value > kMostTime) {
-      return Mistake(node, "time_limit", "must be a time from 1s to 24h, such as 5m");
-    }
-    *limit = *value;
-  }
-
-  void ReadSize(const YAML::Node& node, int64_t* size) {
-    const auto value = node.IsScalar() ? ParseByteSize(node.Scalar()) : std::nullopt;
-    if (!value || *value > kMostOutput) {
-      return Mistake(node, "max_output", "must be a size up to 1GiB, such as 16MiB");
-    }
-    *size = static_cast<int64_t>(*value);
-  }
-
-  std::vector<std::string> ReadActions(const YAML::Node& node) {
-    std::vector<std::string> actions = ReadList(node, "actions");
-    for (const std::string& action : actions) {
-      if (action != kExecAction && action != kRudderAction && action != kCollectAction) {
-        Mistake(node, "actions", "an action is exec, rudder or collect");
-      }
-    }
-    return actions;
-  }
-
-  // An empty list would admit all signers, which its writer did not mean.
-  std::vector<std::string> ReadSigners(const YAML::Node& node) {
-    std::vector<std::string> signers = ReadList(node, "signers");
-    if (node.IsSequence() && node.size() == 0)
-      Mistake(node, "signers", "must not be empty; remove it to admit all signers");
-    return signers;
-  }
-
-  const std::string_view file_;
-  std::vector<std::string> mistakes_;
-};
 
 bool IsWithoutPatterns(const std::vector<std::string>& argv) {
   return std::ranges::none_of(argv, [](const std::string& element) {
@@ -228,18 +64,12 @@ std::string Show(const std::vector<std::string>& argv) {
 absl::StatusOr<NodePolicy> NodePolicy::Parse(std::string_view yaml, std::string_view file) {
   NodePolicy policy;
   policy.file_ = std::string(file);
-  PolicyReader reader(policy.file_);
-  try {
-    reader.ReadTop(YAML::Load(std::string(yaml)), &policy.commands_, &policy.modules_);
-  } catch (const YAML::Exception& e) {
-    return errors::InvalidPolicy(
-        absl::StrCat(policy.file_, ":", e.mark.line + 1, ": not YAML: ", e.msg));
-  }
-  RETURN_IF_ERROR(reader.Result());
+  ASSIGN_OR_RETURN(policy.rules_, ReadPolicy(yaml, file));
   return policy;
 }
 
 absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) const {
+  if (!request.image.empty()) return AllowContainer(request);
   const bool chosen_here = request.argv.empty() && request.action == kRudderAction;
   if (!chosen_here && (request.argv.empty() || !IsPlainAbsolutePath(request.argv[0]))) {
     return errors::PolicyRefused(
@@ -248,7 +78,7 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
                      "are in ",
                      file_));
   }
-  for (const CommandRule& rule : commands_) {
+  for (const CommandRule& rule : rules_.commands) {
     const bool signer_fits = rule.signers.empty() || Contains(rule.signers, request.signer);
     const bool fits =
         chosen_here ? IsWithoutPatterns(rule.argv) : FitsCommand(rule.argv, request.argv);
@@ -264,7 +94,7 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
   }
   // A new node has no policy file.
   const std::string refusal =
-      commands_.empty()
+      rules_.commands.empty()
           ? absl::StrCat(file_, " does not exist, or has no rule for commands, to admit")
           : absl::StrCat("no rule in ", file_, " admits");
   const std::string why =
@@ -272,6 +102,28 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
                    request.signer.empty() ? "unsigned" : request.signer, ")");
   return request.action == kCollectAction ? errors::PluginNotAdmitted(why)
                                           : errors::PolicyRefused(why);
+}
+
+absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& request) const {
+  const auto fits_image = [&](const std::string& pattern) {
+    return FitsArgument(pattern, request.image);
+  };
+  for (const CommandRule& rule : rules_.containers) {
+    if (!rule.signers.empty() && !Contains(rule.signers, request.signer)) continue;
+    if (std::ranges::none_of(rule.images, fits_image)) continue;
+    if (!FitsCommand(rule.argv, request.argv)) continue;
+    RETURN_IF_ERROR(CheckExtras(rule, request));
+    CommandRule permit = rule;
+    permit.argv = request.argv;
+    permit.images = {request.image};
+    return permit;
+  }
+  const std::string refusal =
+      rules_.containers.empty()
+          ? absl::StrCat(file_, " does not exist, or has no rule for containers, to admit")
+          : absl::StrCat("no rule for containers in ", file_, " admits");
+  return errors::PolicyRefused(absl::StrCat(refusal, " \"", Show(request.argv), "\" in the image ",
+                                            request.image, " (", request.signer, ")"));
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {
@@ -290,7 +142,7 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
 }
 
 absl::Status NodePolicy::AllowModule(std::string_view module) const {
-  if (!modules_ || Contains(*modules_, module)) return absl::OkStatus();
+  if (!rules_.modules || Contains(*rules_.modules, module)) return absl::OkStatus();
   return errors::ModuleNotAdmitted(file_, module);
 }
 

@@ -10,6 +10,15 @@
 //       actions: [exec, rudder, collect] # default: [exec]
 //       signers: [alice, gateway/g1]     # operators, and gateways for rudder; default: all
 //       classes: ["app_*"]               # of Rudder, which a command may set; default: none
+//   containers:                          # default: no container is admitted
+//     - images: ["registry.example/tools/*@sha256:*"]
+//       argv: ["**"]                     # default: any command, also that of the image
+//       user: "1000:1000"                # in the container; default: 65532:65532
+//       network: none                    # or the name of a network of Docker; default: none
+//       memory: 1GiB                     # 8MiB to 1TiB; default: 512MiB; swap is not used
+//       cpus: 0.5                        # default: 1
+//       processes: 100                   # default: 256
+//       environment, time_limit, max_output and signers as above
 //   collect: [hostfacts]                 # modules that runs may start; default: all
 //
 // Each element of `argv` is a pattern for one argument. `*` matches any characters, except `/` in
@@ -20,33 +29,16 @@
 #ifndef MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
 #define MUSTER_SERVICES_AGENT_JOBS_NODE_POLICY_H_
 
-#include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
+#include "services/agent/jobs/command_rule.h"
 #include "services/common/base/mutex.h"
 
 namespace muster {
-
-// An action beside exec and rudder (identity/signed_command.h): plugins with a command of a run.
-inline constexpr std::string_view kCollectAction = "collect";
-
-struct CommandRule {
-  std::vector<std::string> argv;
-  std::string user;
-  std::string directory = "/";
-  std::vector<std::string> environment;
-  absl::Duration time_limit = absl::Hours(1);
-  int64_t max_output = int64_t{16} << 20;
-  std::vector<std::string> actions = {"exec"};
-  std::vector<std::string> signers;  // empty: all
-  std::vector<std::string> classes;
-};
 
 // The properties of a command that the policy checks.
 struct CommandRequest {
@@ -54,6 +46,7 @@ struct CommandRequest {
   // The name of an operator, or "gateway/NAME"; empty for unsigned actions (collect).
   std::string signer;
   std::vector<std::string> argv;
+  std::string image;                   // of a command in a container
   std::vector<std::string> variables;  // names
   std::vector<std::string> classes;
 };
@@ -65,7 +58,8 @@ class NodePolicy {
   static absl::StatusOr<NodePolicy> Parse(std::string_view yaml, std::string_view file);
 
   // Returns the first rule that matches, with the argv to run. PERMISSION_DENIED (POLICY_REFUSED)
-  // states the argv and the file. The program must be an absolute path without "." and "..".
+  // states the argv and the file. The program must be an absolute path without "." and "..", unless
+  // the command runs in a container.
   absl::StatusOr<CommandRule> Allow(const CommandRequest& request) const;
 
   // Returns OK if a run may start this built-in module, otherwise PERMISSION_DENIED
@@ -73,12 +67,12 @@ class NodePolicy {
   absl::Status AllowModule(std::string_view module) const;
 
  private:
+  absl::StatusOr<CommandRule> AllowContainer(const CommandRequest& request) const;
   // Checks variables and classes of a command against its rule.
   absl::Status CheckExtras(const CommandRule& rule, const CommandRequest& request) const;
 
   std::string file_;
-  std::vector<CommandRule> commands_;
-  std::optional<std::vector<std::string>> modules_;  // nothing: all
+  PolicyRules rules_;
 };
 
 // Reads the file again after a change. Thread-safe; calls may block on the disk.

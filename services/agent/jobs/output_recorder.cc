@@ -22,12 +22,23 @@ v1::JobRecord CutRecord(int64_t bytes) {
 }  // namespace
 
 OutputRecorder::OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output)
-    : log_(log), quota_(quota), keep_(keep), max_output_(max_output) {}
+    : log_(log), quota_(quota), keep_(keep), max_output_(max_output) {
+  const RecordOutbox::Content content = log.content();
+  Of(v1::JOB_STREAM_STDOUT).stored = content.out;
+  Of(v1::JOB_STREAM_STDERR).stored = content.err;
+  kept_ = content.out + content.err;
+  cutting_ = content.cut;
+  cut_ = -content.cut_bytes;  // they come again
+}
 
 bool OutputRecorder::Add(v1::JobStream name, std::string_view data, absl::Duration now) {
   Stream& stream = Of(name);
+  const int64_t before_stream = stream.total;
   stream.total += static_cast<int64_t>(data.size());
   if (!keep_) return false;
+  if (before_stream < stream.stored) {
+    data.remove_prefix(std::min(data.size(), static_cast<size_t>(stream.stored - before_stream)));
+  }
   const int64_t before = spent_;
   while (!data.empty()) {
     if (cutting_) {
@@ -62,7 +73,7 @@ bool OutputRecorder::Flush(absl::Duration now) {
 
 std::optional<v1::JobRecord> OutputRecorder::Finish() {
   Flush(absl::InfiniteDuration());
-  if (cut_ == 0) return std::nullopt;
+  if (cut_ <= 0) return std::nullopt;
   ReserveCut();
   return CutRecord(std::exchange(cut_, 0));
 }

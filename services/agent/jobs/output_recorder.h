@@ -22,7 +22,8 @@ namespace muster {
 // Not thread-safe. Times are of Clock::MonotonicNow.
 class OutputRecorder {
  public:
-  // Both outlive it. Without `keep` it only counts.
+  // Both outlive it. Without `keep` it only counts. If the log has output of the command already,
+  // Add expects the whole output again, and stores what comes after it.
   OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output);
 
   // Returns true if it added a record to the log.
@@ -44,6 +45,7 @@ class OutputRecorder {
     std::string waiting;  // at most one record
     absl::Duration since;
     int64_t total = 0;
+    int64_t stored = 0;  // bytes at the beginning that the log had already
   };
 
   Stream& Of(v1::JobStream stream) { return streams_[stream == v1::JOB_STREAM_STDERR ? 1 : 0]; }

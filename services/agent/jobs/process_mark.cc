@@ -43,11 +43,6 @@ std::optional<ProcStat> ReadStat(pid_t pid) {
   return stat;
 }
 
-std::string BootId() {
-  const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
-  return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
-}
-
 bool HasVariable(pid_t pid, std::string_view variable) {
   const auto environment = ReadFileBounded(absl::StrCat("/proc/", pid, "/environ"), kMaxProcFile);
   if (!environment.ok()) return false;
@@ -70,6 +65,11 @@ std::vector<pid_t> MembersOf(pid_t group) {
 }
 
 }  // namespace
+
+std::string BootId() {
+  const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
+  return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
+}
 
 absl::StatusOr<ProcessMark> ProcessMark::Of(pid_t pid) {
   const auto stat = ReadStat(pid);

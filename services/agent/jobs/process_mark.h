@@ -15,6 +15,9 @@ namespace muster {
 // The variable in the environment of every process of a job.
 inline constexpr std::string_view kJobVariable = "MUSTER_JOB";
 
+// Returns the id of this boot of the machine.
+std::string BootId();
+
 // The leader of a process group. The start time distinguishes it from a later process with its id.
 struct ProcessMark {
   pid_t pid = 0;

@@ -91,6 +91,20 @@ void RecordOutbox::Count(v1::JobRecord* record) {
   record->set_sequence(++sequence_);
   digest_.Add(*record);
   if (record->has_final()) final_sequence_ = sequence_;
+  if (record->has_started()) content_.started = true;
+  if (record->has_output()) {
+    const bool err = record->output().stream() == v1::JOB_STREAM_STDERR;
+    (err ? content_.err : content_.out) += static_cast<int64_t>(record->output().data().size());
+  }
+  if (record->has_cut()) {
+    content_.cut = true;
+    content_.cut_bytes += record->cut().bytes();
+  }
+}
+
+RecordOutbox::Content RecordOutbox::content() const {
+  MutexLock lock(mutex_);
+  return content_;
 }
 
 absl::Status RecordOutbox::Append(v1::JobRecord record) {

@@ -59,6 +59,16 @@ class RecordOutbox {
   // before. Returns whether a sent record is unacked.
   bool RewindIfStalled();
 
+  // The records so far: whether one is of the start, and the bytes of their output, and of cuts.
+  struct Content {
+    bool started = false;
+    int64_t out = 0;
+    int64_t err = 0;
+    bool cut = false;
+    int64_t cut_bytes = 0;
+  };
+  Content content() const;
+
   bool has_final() const;
   bool final_acked() const;
   int64_t size() const;  // bytes of the file
@@ -78,8 +88,9 @@ class RecordOutbox {
   const std::string node_;
   mutable Mutex mutex_;
   std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
-  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;        // of the last record
-  RecordsDigest digest_ ABSL_GUARDED_BY(mutex_);        // of all records
+  int64_t sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last record
+  RecordsDigest digest_ ABSL_GUARDED_BY(mutex_);  // of all records
+  Content content_ ABSL_GUARDED_BY(mutex_);
   int64_t final_sequence_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: there is none
   int64_t acked_ ABSL_GUARDED_BY(mutex_) = 0;           // sequence
   int64_t acked_end_ ABSL_GUARDED_BY(mutex_) = Journal::begin();

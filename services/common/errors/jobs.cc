@@ -174,6 +174,12 @@ absl::Status ProcessMarkDamaged() {
                    "Check the disk of this node.");
 }
 
+absl::Status ContainerMarkDamaged() {
+  return MakeError(absl::StatusCode::kDataLoss, "JOB_DAMAGED",
+                   "the description of the container of a job is damaged",
+                   "Check the disk of this node.");
+}
+
 absl::Status JobRecordsDamaged(std::string_view job) {
   return MakeError(absl::StatusCode::kDataLoss, "JOURNAL_DAMAGED",
                    absl::StrCat("the records of job ", ToAbsl(job), " cannot be read from the disk"),

@@ -65,6 +65,8 @@ absl::Status UserNotPossible(std::string_view user);
 absl::Status JobFolderDamaged(std::string_view folder);
 // DATA_LOSS, JOB_DAMAGED.
 absl::Status ProcessMarkDamaged();
+// DATA_LOSS, JOB_DAMAGED.
+absl::Status ContainerMarkDamaged();
 // DATA_LOSS, JOURNAL_DAMAGED.
 absl::Status JobRecordsDamaged(std::string_view job);
 // INVALID_ARGUMENT, INVALID_JOB_RECORD.

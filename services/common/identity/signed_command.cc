@@ -9,6 +9,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "services/common/base/image_reference.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -68,6 +69,23 @@ absl::Status CheckArgv(const v1::Command& command) {
   }
   if (!command.argv().empty() && command.argv(0).empty())
     return errors::InvalidCommand("the program is empty");
+  return absl::OkStatus();
+}
+
+absl::Status CheckAction(const v1::Command& command) {
+  const std::string& action = command.action();
+  if (action != kExecAction && action != kRudderAction && action != kContainerAction) {
+    return errors::InvalidCommand("action is not \"exec\", \"rudder\" or \"container\"");
+  }
+  if (command.has_container() != (action == kContainerAction)) {
+    return errors::InvalidCommand(
+        "container is set without the action \"container\", or not with it");
+  }
+  if (!command.has_container()) return absl::OkStatus();
+  if (!IsImageByContent(command.container().image())) {
+    return errors::InvalidCommand("the image is neither NAME@sha256:DIGEST nor sha256:ID");
+  }
+  if (!command.classes().empty()) return errors::InvalidCommand("a container has no classes");
   return absl::OkStatus();
 }
 
@@ -152,9 +170,7 @@ absl::Status CheckCommand(const v1::Command& command) {
     return errors::InvalidCommand(ToStd(s.message()));
   if (!IsJobId(command.job())) return errors::InvalidCommand("job is not 32 lower-case hex digits");
   RETURN_IF_ERROR(CheckTargets(command.targets()));
-  if (command.action() != kExecAction && command.action() != kRudderAction) {
-    return errors::InvalidCommand("action is neither \"exec\" nor \"rudder\"");
-  }
+  RETURN_IF_ERROR(CheckAction(command));
   RETURN_IF_ERROR(CheckArgv(command));
   RETURN_IF_ERROR(CheckWords(command));
   RETURN_IF_ERROR(CheckTimes(command));

@@ -19,6 +19,9 @@ namespace muster {
 // The actions, which the policy of a node refers to.
 inline constexpr std::string_view kExecAction = "exec";
 inline constexpr std::string_view kRudderAction = "rudder";
+// A command in a container. An agent that knows no containers refuses the action: it would run the
+// command on the node itself.
+inline constexpr std::string_view kContainerAction = "container";
 
 // The tolerated clock difference between signer and node.
 inline constexpr absl::Duration kCommandClockSlack = absl::Minutes(5);

@@ -22,6 +22,7 @@ v1::RecordJobRequest SubmissionOf(const v1::Job& job) {
     record.add_argv("-D");
     record.add_argv(absl::StrJoin(job.classes(), ","));
   }
+  record.set_image(job.image());
   record.set_targets(job.targets());
   *record.mutable_time() = job.submit_time();
   return record;

@@ -237,6 +237,7 @@ v1::Job NewJob(const JobRequest& request, const std::string& submitter, absl::Ti
   job.set_action(request.command.action());
   *job.mutable_argv() = request.command.argv();
   *job.mutable_classes() = request.command.classes();
+  job.set_image(request.command.container().image());
   job.set_discard_output(request.command.discard_output());
   ToProto(now + request.begin_within() + FromProto(request.command.time_limit()),
           job.mutable_deadline());

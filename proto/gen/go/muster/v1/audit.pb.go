@@ -231,7 +231,9 @@ type RecordJobRequest struct {
 	Targets int64    `protobuf:"varint,6,opt,name=targets,proto3" json:"targets,omitempty"`
 	// When the job was submitted or cancelled, by the clock of the relay. It is part of the record's text: the record may
 	// be sent hours later, and its own time is that of its arrival.
-	Time          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=time,proto3" json:"time,omitempty"`
+	Time *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=time,proto3" json:"time,omitempty"`
+	// As in Job.
+	Image         string `protobuf:"bytes,8,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -313,6 +315,13 @@ func (x *RecordJobRequest) GetTime() *timestamppb.Timestamp {
 		return x.Time
 	}
 	return nil
+}
+
+func (x *RecordJobRequest) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
 }
 
 type RecordJobResponse struct {
@@ -651,7 +660,7 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\v2\x13.muster.v1.ShareKeyR\x03key\x12\x14\n" +
 	"\x05actor\x18\x02 \x01(\tR\x05actor\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\"\x1c\n" +
-	"\x1aRecordShareRemovalResponse\"\xce\x01\n" +
+	"\x1aRecordShareRemovalResponse\"\xe4\x01\n" +
 	"\x10RecordJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
 	"\x05actor\x18\x02 \x01(\tR\x05actor\x12\x1c\n" +
@@ -659,7 +668,8 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\x06action\x18\x04 \x01(\tR\x06action\x12\x12\n" +
 	"\x04argv\x18\x05 \x03(\tR\x04argv\x12\x18\n" +
 	"\atargets\x18\x06 \x01(\x03R\atargets\x12.\n" +
-	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x13\n" +
+	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
+	"\x05image\x18\b \x01(\tR\x05image\"\x13\n" +
 	"\x11RecordJobResponse\"\xbe\x02\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12.\n" +

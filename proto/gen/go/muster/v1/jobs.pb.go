@@ -219,10 +219,11 @@ type Command struct {
 	// The job's id, chosen by the signer: 32 random lower-case hex digits. It makes SubmitJob idempotent.
 	Job     string           `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	Targets *Command_Targets `protobuf:"bytes,3,opt,name=targets,proto3" json:"targets,omitempty"`
-	// The action that the node's policy checks: "exec" for commands of operators, "rudder" for remote runs of Rudder's
-	// API.
+	// The action that the node's policy checks: "exec" for commands of operators, "container" for those in a container,
+	// "rudder" for remote runs of Rudder's API.
 	Action string `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
-	// The program and its arguments: at most 1,000, at most 64 KiB in total. No shell is involved.
+	// The program and its arguments: at most 1,000, at most 64 KiB in total. No shell is involved. In a container it may be
+	// empty, for the command of the image.
 	Argv []string `protobuf:"bytes,5,rep,name=argv,proto3" json:"argv,omitempty"`
 	// Sorted by name; names `[A-Za-z_][A-Za-z0-9_]{0,127}`.
 	Environment []*Command_Variable `protobuf:"bytes,6,rep,name=environment,proto3" json:"environment,omitempty"`
@@ -236,7 +237,8 @@ type Command struct {
 	// Output is not kept.
 	DiscardOutput bool `protobuf:"varint,11,opt,name=discard_output,json=discardOutput,proto3" json:"discard_output,omitempty"`
 	// 16 random bytes.
-	Nonce         []byte `protobuf:"bytes,12,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Nonce         []byte             `protobuf:"bytes,12,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Container     *Command_Container `protobuf:"bytes,13,opt,name=container,proto3" json:"container,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -351,6 +353,13 @@ func (x *Command) GetDiscardOutput() bool {
 func (x *Command) GetNonce() []byte {
 	if x != nil {
 		return x.Nonce
+	}
+	return nil
+}
+
+func (x *Command) GetContainer() *Command_Container {
+	if x != nil {
+		return x.Container
 	}
 	return nil
 }
@@ -843,7 +852,9 @@ type Job struct {
 	OutputBytes int64 `protobuf:"varint,14,opt,name=output_bytes,json=outputBytes,proto3" json:"output_bytes,omitempty"`
 	CutBytes    int64 `protobuf:"varint,15,opt,name=cut_bytes,json=cutBytes,proto3" json:"cut_bytes,omitempty"`
 	// The latest time at which the job ends: for each target that started the command its start, the time limit and 10 s.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// As signed: the image of the container that runs the command; empty for a command on the node itself.
+	Image         string `protobuf:"bytes,17,opt,name=image,proto3" json:"image,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -988,6 +999,13 @@ func (x *Job) GetDeadline() *timestamppb.Timestamp {
 		return x.Deadline
 	}
 	return nil
+}
+
+func (x *Job) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
 }
 
 type JobOutcomeCount struct {
@@ -1639,6 +1657,52 @@ func (x *Command_Variable) GetValue() string {
 	return ""
 }
 
+// A container that runs the command instead of the node itself.
+type Command_Container struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An image by its content: NAME@sha256:DIGEST, or sha256:ID for one that the node has. At most 512 characters.
+	Image         string `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_Container) Reset() {
+	*x = Command_Container{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_Container) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_Container) ProtoMessage() {}
+
+func (x *Command_Container) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_Container.ProtoReflect.Descriptor instead.
+func (*Command_Container) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 2}
+}
+
+func (x *Command_Container) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
 type JobRecord_Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -1648,7 +1712,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[19]
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1724,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[19]
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1758,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1770,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1748,7 +1812,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +1824,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1818,7 +1882,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1830,7 +1894,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1894,7 +1958,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +1970,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2073,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2021,7 +2085,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2078,7 +2142,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2090,7 +2154,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2203,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2151,7 +2215,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2256,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xe3\x04\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x05\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2208,14 +2272,17 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"time_limit\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\ttimeLimit\x12%\n" +
 	"\x0ediscard_output\x18\v \x01(\bR\rdiscardOutput\x12\x14\n" +
-	"\x05nonce\x18\f \x01(\fR\x05nonce\x1aT\n" +
+	"\x05nonce\x18\f \x01(\fR\x05nonce\x12:\n" +
+	"\tcontainer\x18\r \x01(\v2\x1c.muster.v1.Command.ContainerR\tcontainer\x1aT\n" +
 	"\aTargets\x12\x10\n" +
 	"\x03all\x18\x01 \x01(\bR\x03all\x12!\n" +
 	"\fnodes_sha256\x18\x02 \x01(\fR\vnodesSha256\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x1a4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"{\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x1a!\n" +
+	"\tContainer\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\"{\n" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2245,7 +2312,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12 \n" +
 	"\x03job\x18\x03 \x01(\v2\x0e.muster.v1.JobR\x03job\"$\n" +
 	"\x10CancelJobRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xc8\x04\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\xde\x04\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12!\n" +
 	"\fsubmitted_by\x18\x02 \x01(\tR\vsubmittedBy\x12;\n" +
@@ -2264,7 +2331,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\tsucceeded\x18\r \x01(\x03R\tsucceeded\x12!\n" +
 	"\foutput_bytes\x18\x0e \x01(\x03R\voutputBytes\x12\x1b\n" +
 	"\tcut_bytes\x18\x0f \x01(\x03R\bcutBytes\x126\n" +
-	"\bdeadline\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"X\n" +
+	"\bdeadline\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x14\n" +
+	"\x05image\x18\x11 \x01(\tR\x05image\"X\n" +
 	"\x0fJobOutcomeCount\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.muster.v1.JobOutcomeR\aoutcome\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\"\xdd\t\n" +
@@ -2386,7 +2454,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -2410,68 +2478,70 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*CommandRevocations)(nil),         // 19: muster.v1.CommandRevocations
 	(*Command_Targets)(nil),            // 20: muster.v1.Command.Targets
 	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
-	(*JobRecord_Started)(nil),          // 22: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 23: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 24: muster.v1.JobRecord.Cut
-	(*JobRecord_RecordsSignature)(nil), // 25: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 26: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 27: muster.v1.JobRecord.Branch
-	(*JobCommand_Target)(nil),          // 28: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 29: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 30: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 31: google.protobuf.Duration
+	(*Command_Container)(nil),          // 22: muster.v1.Command.Container
+	(*JobRecord_Started)(nil),          // 23: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 24: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 25: muster.v1.JobRecord.Cut
+	(*JobRecord_RecordsSignature)(nil), // 26: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 27: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 28: muster.v1.JobRecord.Branch
+	(*JobCommand_Target)(nil),          // 29: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 30: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 31: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 32: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	30, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	30, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	31, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
-	4,  // 5: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	31, // 6: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
-	12, // 7: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
-	14, // 8: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
-	12, // 9: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
-	30, // 10: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	30, // 11: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 12: muster.v1.Job.state:type_name -> muster.v1.JobState
-	13, // 13: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	30, // 14: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
-	2,  // 15: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	30, // 16: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	22, // 17: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	23, // 18: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	24, // 19: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	26, // 20: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	27, // 21: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	14, // 22: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
-	4,  // 23: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	28, // 24: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	31, // 25: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	31, // 26: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	31, // 27: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	31, // 28: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	29, // 29: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	30, // 30: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 31: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	2,  // 32: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	31, // 33: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	25, // 34: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 35: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 36: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 37: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 38: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 39: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 40: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 41: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 42: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 43: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 44: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	40, // [40:45] is the sub-list for method output_type
-	35, // [35:40] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	31, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	31, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	32, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
+	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
+	32, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
+	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
+	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
+	31, // 11: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	31, // 12: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 13: muster.v1.Job.state:type_name -> muster.v1.JobState
+	13, // 14: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
+	31, // 15: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	2,  // 16: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
+	31, // 17: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	23, // 18: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	24, // 19: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	25, // 20: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	27, // 21: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	28, // 22: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	14, // 23: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
+	4,  // 24: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
+	29, // 25: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	32, // 26: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	32, // 27: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	32, // 28: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	32, // 29: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	30, // 30: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	31, // 31: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 32: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	2,  // 33: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	32, // 34: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	26, // 35: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 36: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 37: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 38: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 39: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 40: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 41: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 42: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 43: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 44: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 45: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	41, // [41:46] is the sub-list for method output_type
+	36, // [36:41] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -2492,7 +2562,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

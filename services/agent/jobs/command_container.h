@@ -1,0 +1,75 @@
+// A command of a job in a container.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_COMMAND_CONTAINER_H_
+#define MUSTER_SERVICES_AGENT_JOBS_COMMAND_CONTAINER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/agent/docker/container_streams.h"
+#include "services/agent/docker/docker_engine.h"
+#include "services/agent/jobs/job_plan.h"
+#include "services/agent/jobs/running_command.h"
+
+namespace muster {
+
+// The labels of the containers of a node's jobs.
+inline constexpr std::string_view kContainerNodeLabel = "muster.node";
+inline constexpr std::string_view kContainerJobLabel = "muster.job";
+
+// Returns the name of a job's container: two agents may share one daemon.
+std::string ContainerNameOf(const std::string& node, const std::string& job);
+
+// A container of the node's Docker. It runs on while the daemon or the agent is away: its output is
+// then read from the daemon's log, and its end is seen later.
+class CommandContainer final : public RunningCommand {
+ public:
+  struct Options {
+    DockerEngine& engine;  // outlives it
+    std::string node;
+    std::string job;
+    JobOutputSink sink;
+    std::function<bool()> stopped;  // whether to give up before the start
+  };
+
+  // Creates and starts the container, and pulls the image if the node lacks it. Calls `note` before
+  // the container is created; its error prevents that. Blocks for at most the plan's time limit.
+  static absl::StatusOr<std::unique_ptr<RunningCommand>> Start(
+      const JobPlan& plan, Options options, const std::function<absl::Status()>& note);
+
+  // Returns the container that an earlier process of the agent started. Passes its whole output,
+  // from the first byte on.
+  static std::unique_ptr<RunningCommand> Adopt(Options options);
+
+  bool Wait(int wake, absl::Duration limit) override;
+  void Signal(int signal) override;
+  absl::StatusOr<CommandEnd> Result() override;
+  void Remove() override;
+
+ private:
+  explicit CommandContainer(Options options);
+  ContainerOutputSink Sink();
+  absl::Status StartNow(const JobPlan& plan);
+  bool CheckStreams();
+  bool ReadEnd();
+  void Reopen();
+  void Lose();
+
+  const Options options_;
+  const std::string name_;
+  ContainerBytes received_;
+  std::unique_ptr<ContainerStreams> streams_;  // null while the daemon does not answer
+  bool complete_ = false;     // the streams began before the start, or after the end
+  absl::Duration reopen_at_;  // monotonic, while there are no streams
+  std::optional<absl::Duration> give_up_at_;  // one of the streams has ended before the other
+  CommandEnd end_;
+  absl::Status failure_;  // why its end will never be known
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_COMMAND_CONTAINER_H_

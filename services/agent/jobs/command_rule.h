@@ -1,0 +1,52 @@
+// The rules of a node's policy.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_COMMAND_RULE_H_
+#define MUSTER_SERVICES_AGENT_JOBS_COMMAND_RULE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+
+namespace muster {
+
+// An action beside those of identity/signed_command.h: plugins with a command of a run.
+inline constexpr std::string_view kCollectAction = "collect";
+
+// The limits of a container.
+struct ContainerLimits {
+  std::string network = "none";  // or the name of a network of the node's Docker
+  int64_t memory = int64_t{512} << 20;
+  int64_t nano_cpus = 1'000'000'000;  // one CPU
+  int64_t processes = 256;
+};
+
+// A rule for commands on the node, or in containers.
+struct CommandRule {
+  std::vector<std::string> argv;
+  // The user on the node (empty: that of the agent), or in the container.
+  std::string user;
+  std::string directory = "/";
+  std::vector<std::string> environment;
+  absl::Duration time_limit = absl::Hours(1);
+  int64_t max_output = int64_t{16} << 20;
+  std::vector<std::string> actions = {"exec"};
+  std::vector<std::string> signers;  // empty: all
+  std::vector<std::string> classes;
+  // Of a rule for containers: patterns of their images, and their limits.
+  std::vector<std::string> images;
+  ContainerLimits container;
+};
+
+// The content of a policy file.
+struct PolicyRules {
+  std::vector<CommandRule> commands;
+  std::vector<CommandRule> containers;
+  std::optional<std::vector<std::string>> modules;  // nothing: all
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_COMMAND_RULE_H_

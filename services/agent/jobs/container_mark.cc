@@ -1,0 +1,40 @@
+#include "services/agent/jobs/container_mark.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/jobs.h"
+
+namespace muster {
+
+std::string ContainerMark::ToText() const {
+  return absl::StrCat(boot, " ", absl::ToUnixNanos(start), " ",
+                      absl::ToInt64Nanoseconds(plan.time_limit), " ", plan.max_output, " ",
+                      plan.keep_output ? 1 : 0, " ", plan.container.memory, " ", plan.image);
+}
+
+absl::StatusOr<ContainerMark> ContainerMark::FromText(std::string_view text) {
+  const std::vector<std::string> parts = absl::StrSplit(ToAbsl(text), ' ');
+  ContainerMark mark;
+  int64_t start = 0;
+  int64_t limit = 0;
+  int keep = 0;
+  if (parts.size() != 7 || !absl::SimpleAtoi(parts[1], &start) ||
+      !absl::SimpleAtoi(parts[2], &limit) || !absl::SimpleAtoi(parts[3], &mark.plan.max_output) ||
+      !absl::SimpleAtoi(parts[4], &keep) ||
+      !absl::SimpleAtoi(parts[5], &mark.plan.container.memory) || parts[6].empty()) {
+    return errors::ContainerMarkDamaged();
+  }
+  mark.boot = parts[0];
+  mark.start = absl::FromUnixNanos(start);
+  mark.plan.time_limit = absl::Nanoseconds(limit);
+  mark.plan.keep_output = keep != 0;
+  mark.plan.image = parts[6];
+  return mark;
+}
+
+}  // namespace muster

@@ -1,0 +1,47 @@
+// The command of a job while it runs.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_RUNNING_COMMAND_H_
+#define MUSTER_SERVICES_AGENT_JOBS_RUNNING_COMMAND_H_
+
+#include <functional>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/subprocess.h"
+
+namespace muster {
+
+// Receives output in the order of each stream. `data` is valid during the call.
+using JobOutputSink = std::function<void(v1::JobStream stream, std::string_view data)>;
+
+// How a command ended.
+struct CommandEnd {
+  ExitStatus exit;
+  // The kernel ended a process of it because of its memory limit; not necessarily the command.
+  bool out_of_memory = false;
+};
+
+// A command on the node (command_process.h) or in a container (command_container.h). Its output is
+// always read, so that it never waits for the network. Used by one thread.
+class RunningCommand {
+ public:
+  virtual ~RunningCommand() = default;
+
+  // Passes output on until the descriptor `wake` is readable, `limit` has passed, or the command
+  // has ended. May return earlier. Returns true once it has ended and all its output was passed.
+  virtual bool Wait(int wake, absl::Duration limit) = 0;
+
+  // Sends a signal to all of its processes.
+  virtual void Signal(int signal) = 0;
+
+  // Returns how it ended, after Wait has returned true. An error if that is not known.
+  virtual absl::StatusOr<CommandEnd> Result() = 0;
+
+  // Removes what is left of it on the node, when its end is stored.
+  virtual void Remove() = 0;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_RUNNING_COMMAND_H_
