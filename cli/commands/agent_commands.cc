@@ -45,8 +45,14 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                               "16, at most 256)")
                   ->type_name("N"),
              1, 256);
+  command
+      .add_option("--docker", options->docker_socket,
+                  "The socket of Docker, which runs commands in containers (default: $DOCKER_HOST, "
+                  "then /var/run/docker.sock)")
+      ->type_name(kFileValue);
   SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
     options->folder = NodeFolderPath(options->folder, ::getenv);
+    options->docker_socket = DockerSocketPath(options->docker_socket, ::getenv);
     RETURN_IF_ERROR(RunAttached(*options));
     return kExitOk;
   });

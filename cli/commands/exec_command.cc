@@ -22,6 +22,7 @@
 #include "cli/rpc/client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
+#include "services/common/base/image_reference.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
 #include "services/common/identity/signed_command.h"
@@ -52,6 +53,7 @@ struct ExecArguments {
   std::vector<std::string> environment;
   bool detach = false;
   bool discard = false;
+  std::string image;
   std::vector<std::string> command;
 };
 
@@ -84,7 +86,8 @@ absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* 
 absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Duration ttl,
                                         absl::Duration deadline) {
   v1::Command command;
-  command.set_action(std::string(kExecAction));
+  command.set_action(std::string(arguments.image.empty() ? kExecAction : kContainerAction));
+  if (!arguments.image.empty()) command.mutable_container()->set_image(arguments.image);
   for (const std::string& argument : arguments.command) command.add_argv(argument);
   for (const std::string& name : arguments.classes) command.add_classes(name);
   RETURN_IF_ERROR(AddEnvironment(arguments.environment, &command));
@@ -157,6 +160,23 @@ void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
                                   " at the latest. Cancel it: muster job cancel ", job.job()));
 }
 
+absl::Status CheckProgram(const ExecArguments& arguments) {
+  if (!arguments.image.empty()) {
+    if (IsImageByContent(arguments.image)) return absl::OkStatus();
+    return UsageError(
+        absl::StrCat("\"", Printable(arguments.image), "\" is not an image by its content"),
+        "Write NAME@sha256:DIGEST, or sha256:ID for an image that the nodes have. `docker image "
+        "inspect` shows both.");
+  }
+  if (arguments.command.empty()) {
+    return UsageError("COMMAND is required", "See the example in `muster exec --help`.");
+  }
+  if (absl::StartsWith(arguments.command.front(), "/")) return absl::OkStatus();
+  return UsageError(absl::StrCat("\"", Printable(arguments.command.front()),
+                                 "\" is not the absolute path of a program"),
+                    "Name the program by its path on the nodes, such as /usr/bin/uptime.");
+}
+
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                          const ExecArguments& arguments) {
   const bool named = !arguments.nodes.empty() || !arguments.nodes_file.empty();
@@ -167,11 +187,7 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                                    " one of --all, --label, and --node or --nodes-file"),
                       "See the example in `muster exec --help`.");
   }
-  if (!absl::StartsWith(arguments.command.front(), "/")) {
-    return UsageError(absl::StrCat("\"", Printable(arguments.command.front()),
-                                   "\" is not the absolute path of a program"),
-                      "Name the program by its path on the nodes, such as /usr/bin/uptime.");
-  }
+  RETURN_IF_ERROR(CheckProgram(arguments));
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   if (context.relay_targets.empty()) {
@@ -252,6 +268,11 @@ void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
       .add_option("--env", arguments.environment,
                   "An environment variable; the node's policy must admit it")
       ->type_name("NAME=VALUE");
+  command
+      .add_option("--image", arguments.image,
+                  "Run it in a container with this image: NAME@sha256:DIGEST, or sha256:ID for one "
+                  "that the nodes have; the node's policy must admit it")
+      ->type_name("IMAGE");
   command.add_flag("--detach", arguments.detach, "Print the job id and do not wait");
   command.add_flag("--discard", arguments.discard,
                    "Do not send, print or store the output: only the outcome of each node");
@@ -276,15 +297,17 @@ void AddExecCommand(CommandLine& line) {
                   "cancels it. The exit code is 9 if the command failed on a node.",
        .example =
            "muster exec --all -- /usr/bin/uptime\n"
-           "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /"});
+           "muster exec --label rack=b1 --deadline 5m --parallel 10 -- /usr/sbin/fstrim -v /\n"
+           "muster exec --node n1 --image registry.example/tools@sha256:DIGEST -- check --all"});
   command.positionals_at_end();  // do not parse the program's options
   const auto arguments = std::make_shared<ExecArguments>();
   AddTargetOptions(command, *arguments);
   AddExecutionOptions(command, *arguments);
   command
-      .add_option("COMMAND", arguments->command,
-                  "The absolute path of the program, and its arguments")
-      ->required()
+      .add_option(
+          "COMMAND", arguments->command,
+          "The program by its absolute path, and its arguments; in a container, default: the "
+          "command of the image")
       ->type_name("");
   AddJsonOption(line, command);
   AddContextOption(line, command);

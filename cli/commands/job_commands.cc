@@ -114,6 +114,7 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
   }
   Table table({{"JOB"}, {job.job()}});
   table.AddRow({"command", QuotedCommand(job)});
+  if (!job.image().empty()) table.AddRow({"image", job.image()});
   table.AddRow({"state", StateWord(job.state())});
   table.AddRow({"nodes", SummaryLine(job)});
   table.AddRow({"submitted", absl::StrCat(FormatTime(job.submit_time()), " by ",

@@ -69,6 +69,7 @@ Json ToJson(const v1::Job& job) {
           {"action", job.action()},
           {"argv", argv},
           {"classes", classes},
+          {"image", job.image()},
           {"discard_output", job.discard_output()},
           {"targets", job.targets()},
           {"running", job.running()},
@@ -142,7 +143,9 @@ std::string FailureText(const v1::JobRecord::Final& final) {
                           name == nullptr ? "" : absl::StrCat("SIG", name, " "), "(",
                           final.signal(), ")");
     }
-    return final.exit_code() == 0 ? "" : absl::StrCat("exit code ", final.exit_code());
+    if (final.exit_code() == 0) return "";
+    return absl::StrCat("exit code ", final.exit_code(), final.detail().empty() ? "" : ": ",
+                        final.detail());
   }
   std::string text = OutcomeWord(final.outcome());
   if (!final.reason().empty()) absl::StrAppend(&text, ": ", final.reason());
@@ -161,6 +164,7 @@ std::string ShortName(std::string_view uri) {
 }
 
 std::string QuotedCommand(const v1::Job& job) {
+  if (job.argv_size() == 0 && !job.image().empty()) return "the command of the image";
   if (job.argv_size() > 0) return absl::StrJoin(job.argv(), " ", AppendShellWord);
   // An action without arguments, such as a remote run of Rudder, is defined by the node's policy.
   return absl::StrCat(job.action(), job.classes().empty() ? "" : " -D ",

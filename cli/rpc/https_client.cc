@@ -149,6 +149,13 @@ absl::Status ErrorOf(CURL* curl, CURLcode code, const std::string& detail, const
     return errors::GatewayUnreachable(
         absl::StrCat(AddressOf(url), " closed the connection during the TLS handshake"));
   }
+  // "OpenSSL/3.0.19: error:0A000438:SSL routines::tlsv1 alert internal error"
+  if (const size_t text = detail.rfind("SSL routines::");
+      code == CURLE_SSL_CONNECT_ERROR && text != std::string::npos) {
+    return errors::GatewayUnreachable(
+        absl::StrCat("the TLS handshake with ", AddressOf(url),
+                     " failed: ", detail.substr(detail.find("::", text) + 2)));
+  }
   if (!unconnected) return errors::GatewayUnreachable(why);
   return errors::GatewayUnreachable(absl::StrCat("cannot connect to ", AddressOf(url), ": ", why));
 }

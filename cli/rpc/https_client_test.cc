@@ -88,8 +88,12 @@ TEST_F(HttpsClientTest, GetIsRepeatedForALimitedTime) {
   lost_ = 1'000;
   const absl::Status lost = Client().Get(Url("/lost")).status();
   EXPECT_EQ(ReasonOf(lost), "GATEWAY_UNREACHABLE");
-  EXPECT_EQ(lost.message(), absl::StrCat("localhost:", port_,
-                                         " closed the connection before the end of its answer"));
+  // A server that is slow to close a connection may refuse the handshake of the next one instead.
+  EXPECT_THAT(
+      std::string(lost.message()),
+      ::testing::AnyOf(
+          absl::StrCat("localhost:", port_, " closed the connection before the end of its answer"),
+          HasSubstr(absl::StrCat("the TLS handshake with localhost:", port_))));
   // Every 250 ms.
   EXPECT_GT(requests_, 1);
   EXPECT_LE(requests_, 9);

@@ -115,6 +115,16 @@ std::string NodeFolderPath(const std::string& named, const client::EnvironmentRe
   return AbsolutePath(named.empty() ? DefaultFolder(environment, "node") : named);
 }
 
+std::string DockerSocketPath(const std::string& named,
+                             const client::EnvironmentReader& environment) {
+  if (!named.empty()) return AbsolutePath(named);
+  const char* host = environment("DOCKER_HOST");
+  if (host == nullptr || *host == '\0') return "/var/run/docker.sock";
+  absl::string_view path = host;
+  absl::ConsumePrefix(&path, "unix://");
+  return std::string(path);
+}
+
 std::string AgentConfigSchema() {
   AgentConfig config;
   nlohmann::ordered_json properties;

@@ -45,6 +45,15 @@ func closeAtEnd(t *testing.T, f *fleet.Fleet) {
 	})
 }
 
+// peakMemory returns the peak memory of a service. Go's race detector, with which `testing/nightly gorace` builds the
+// gateway, takes up to ten times the memory (https://go.dev/doc/articles/race_detector).
+func peakMemory(p fleet.Process) int64 {
+	if p.Name == fleet.Gateway && os.Getenv("MUSTER_RACE") != "" {
+		return p.PeakMemory() / 10
+	}
+	return p.PeakMemory()
+}
+
 // must fails the test on an error, otherwise returns the value.
 func must[T any](value T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {

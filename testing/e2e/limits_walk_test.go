@@ -257,7 +257,7 @@ func TestLimitsAreExhaustedOverTheWire(t *testing.T) {
 		}
 	}
 	for name, now := range services(t, w.fleet) {
-		if peak := now.PeakMemory(); peak > walkMemory || now.PID != before[name].PID {
+		if peak := peakMemory(now); peak > walkMemory || now.PID != before[name].PID {
 			t.Errorf("%s took %d MiB; process %d, %d before", name, peak>>20, now.PID, before[name].PID)
 		}
 	}

@@ -358,7 +358,7 @@ func (z *fuzzed) wantUnharmed(before map[string]fleet.Process) {
 		if now.PID != before[name].PID {
 			t.Errorf("%s has ended: it is process %d, not %d", name, now.PID, before[name].PID)
 		}
-		if peak := now.PeakMemory(); peak > fuzzMemory {
+		if peak := peakMemory(now); peak > fuzzMemory {
 			t.Errorf("%s took %d MiB", name, peak>>20)
 		}
 	}

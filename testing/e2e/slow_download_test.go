@@ -46,7 +46,7 @@ func TestSlowDownloadsTakeLittleMemory(t *testing.T) {
 	if response.StatusCode != http.StatusTooManyRequests {
 		t.Errorf("one download too many of an identity was answered %s", response.Status)
 	}
-	if peak := must(f.Process(fleet.Gateway))(t).PeakMemory(); peak > 192<<20 {
+	if peak := peakMemory(must(f.Process(fleet.Gateway))(t)); peak > 192<<20 {
 		t.Errorf("the gateway took %d MiB", peak>>20)
 	}
 }

@@ -31,7 +31,8 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                         .timers = &runtime.timers,
                         .executor = &runtime.executor,
                         .max_parallel = options.parallel,
-                        .sign = SignerOfFolder(options.identity_folder, folder.fleet)};
+                        .sign = SignerOfFolder(options.identity_folder, folder.fleet),
+                        .docker_socket = options.docker_socket};
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);

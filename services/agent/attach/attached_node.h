@@ -27,6 +27,7 @@ struct AttachedNodeOptions {
   // key.pem, cert.pem and ca.pem of the node, replaced as a whole when it is renewed.
   std::string identity_folder;
   size_t parallel = 16;  // commands at the same time; more wait
+  std::string docker_socket = "/var/run/docker.sock";
   // As in AttachClientOptions.
   absl::Duration first_back_off = absl::Seconds(5);
   absl::Duration return_after = absl::Minutes(5);

@@ -63,8 +63,11 @@ absl::Status RunAttached(const AttachOptions& options) {
                                 .executor = &background});
   Log(LogLevel::kInfo, "attaching", {{"node", node.node}, {"folder", folder}});
   ASSIGN_OR_RETURN(const auto attached,
-                   AttachedNode::Start({std::move(node), identity, options.parallel}, collections,
-                                       {SystemClock(), *timers, background}));
+                   AttachedNode::Start({.folder = std::move(node),
+                                        .identity_folder = identity,
+                                        .parallel = options.parallel,
+                                        .docker_socket = options.docker_socket},
+                                       collections, {SystemClock(), *timers, background}));
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");
   attached->Stop(kGrace, kReport);

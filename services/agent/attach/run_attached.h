@@ -10,8 +10,9 @@
 namespace muster {
 
 struct AttachOptions {
-  std::string folder;    // made by `muster node join`
-  size_t parallel = 16;  // commands at the same time; more wait
+  std::string folder;         // made by `muster node join`
+  size_t parallel = 16;       // commands at the same time; more wait
+  std::string docker_socket;  // of the daemon that runs containers
 };
 
 // Keeps the node of the folder attached, runs its jobs and renews its identity, until SIGTERM or

@@ -17,8 +17,9 @@ namespace {
 
 class ContainerStreamsTest : public testing::DockerTest {
  protected:
-  std::string Create(const std::string& script) {
+  std::string Create(const std::string& script, int64_t log_size = int64_t{1} << 30) {
     ContainerSpec spec;
+    spec.log_size = log_size;
     spec.name = ::testing::UnitTest::GetInstance()->current_test_info()->name();
     spec.image = docker_->image();
     spec.command = {"/bin/sh", "-c", script};
@@ -84,6 +85,17 @@ TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
   ReadToEnd(**again);
   EXPECT_EQ(out_, "two\nthree\n");
   EXPECT_EQ(err_, "\n");
+}
+
+TEST_F(ContainerStreamsTest, LogOfADaemonIsBounded) {
+  const std::string id = Create("head -c 3000000 /dev/zero | tr '\\0' x", int64_t{1} << 20);
+  ReadToEnd(*AttachAndStart(id));
+  EXPECT_EQ(out_.size(), 3'000'000u) << "who is attached loses nothing";
+  out_.clear();
+  auto log = ContainerStreams::Follow(engine_, id, {}, Sink());
+  ASSERT_TRUE(log.ok()) << log.status();
+  ReadToEnd(**log);
+  EXPECT_LE(out_.size(), size_t{1} << 20);
 }
 
 TEST_F(ContainerStreamsTest, UnknownContainerIsRefused) {

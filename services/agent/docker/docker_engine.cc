@@ -26,8 +26,6 @@ constexpr int kNewestMinor = 44;
 constexpr absl::Duration kCallLimit = absl::Seconds(30);
 constexpr size_t kMaxProgressLine = size_t{64} << 10;
 constexpr size_t kMaxErrorText = size_t{1} << 10;
-// Never reached: a rotated log loses lines. The caller bounds the output.
-constexpr std::string_view kLogSize = "1048576g";
 constexpr std::string_view kTemporarySize = "size=64m,mode=1777";
 
 // Returns the members of a query as text, with the reserved characters of RFC 3986 encoded.
@@ -125,7 +123,10 @@ Json ToJson(const ContainerSpec& spec) {
         {"RestartPolicy", {{"Name", "no"}}},
         {"LogConfig",
          {{"Type", "local"},
-          {"Config", {{"max-size", kLogSize}, {"max-file", "1"}, {"compress", "false"}}}}}}},
+          {"Config",
+           {{"max-size", absl::StrCat(spec.log_size)},
+            {"max-file", "1"},
+            {"compress", "false"}}}}}}},
   };
   if (!spec.entrypoint.empty()) json["Entrypoint"] = spec.entrypoint;
   if (!spec.command.empty()) json["Cmd"] = spec.command;

@@ -38,6 +38,8 @@ struct ContainerSpec {
   int64_t memory = 0;     // bytes, swap included; 0: no limit
   int64_t nano_cpus = 0;  // 0: no limit
   int64_t processes = 0;  // 0: no limit
+  // Bytes of the daemon's log. What exceeds them replaces the beginning.
+  int64_t log_size = int64_t{1} << 30;
 };
 
 struct ContainerState {
@@ -66,9 +68,8 @@ struct EngineInfo {
 };
 
 // The daemon of one socket. Containers of jobs are never restarted or removed by the daemon, have a
-// read-only root, no capabilities and no way to get more rights, and their output has no limit: a
-// rotated log loses lines. Thread-safe; every call blocks on the daemon, for at most 30 s if it
-// states no other limit.
+// read-only root, no capabilities and no way to get more rights. Thread-safe; every call blocks on
+// the daemon, for at most 30 s if it states no other limit.
 //
 // All calls fail with DOCKER_UNREACHABLE, DOCKER_TOO_OLD, DOCKER_FAILED and DOCKER_ANSWER_INVALID.
 // Source: Docker Engine API 1.41, https://docs.docker.com/reference/api/engine/version/v1.41.

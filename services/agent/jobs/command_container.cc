@@ -17,6 +17,8 @@
 namespace muster {
 namespace {
 
+// The daemon's log has room for the output of the job, and for the frames of short lines.
+constexpr int64_t kMoreLog = int64_t{64} << 20;
 constexpr absl::Duration kReopenAfter = absl::Seconds(1);
 // The daemon reports the end of a container some milliseconds before or after that of its output.
 constexpr absl::Duration kEndGrace = absl::Seconds(10);
@@ -45,6 +47,7 @@ ContainerSpec SpecOf(const JobPlan& plan, const std::string& node, const std::st
   spec.memory = plan.container.memory;
   spec.nano_cpus = plan.container.nano_cpus;
   spec.processes = plan.container.processes;
+  spec.log_size = 2 * plan.max_output + kMoreLog;
   return spec;
 }
 
@@ -62,16 +65,18 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
   RETURN_IF_ERROR(ProvideImage(options.engine, plan.image, plan.time_limit, options.stopped));
   RETURN_IF_ERROR(note());
   std::unique_ptr<CommandContainer> container(new CommandContainer(std::move(options)));
-  if (absl::Status status = container->StartNow(plan); !status.ok()) {
+  // One of that name belongs to another agent with the identity of this node.
+  const Options& own = container->options_;
+  RETURN_IF_ERROR(own.engine.CreateContainer(SpecOf(plan, own.node, own.job)).status());
+  if (absl::Status status = container->StartNow(); !status.ok()) {
     container->Remove();
     return status;
   }
   return container;
 }
 
-absl::Status CommandContainer::StartNow(const JobPlan& plan) {
+absl::Status CommandContainer::StartNow() {
   DockerEngine& engine = options_.engine;
-  RETURN_IF_ERROR(engine.CreateContainer(SpecOf(plan, options_.node, options_.job)).status());
   ASSIGN_OR_RETURN(streams_, ContainerStreams::Attach(engine, name_, Sink()));
   complete_ = true;
   const absl::Status started = engine.StartContainer(name_);

@@ -53,7 +53,7 @@ class CommandContainer final : public RunningCommand {
  private:
   explicit CommandContainer(Options options);
   ContainerOutputSink Sink();
-  absl::Status StartNow(const JobPlan& plan);
+  absl::Status StartNow();
   bool CheckStreams();
   bool ReadEnd();
   void Reopen();

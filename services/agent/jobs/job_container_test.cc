@@ -204,6 +204,20 @@ TEST_F(JobContainerTest, MissingImageAndDaemonAreReasons) {
   EXPECT_EQ(all.final.reason(), "DOCKER_UNREACHABLE");
 }
 
+// Of another agent with a copy of this node's identity, at the same daemon.
+TEST_F(JobContainerTest, ContainerOfAnotherAgentIsLeftAlone) {
+  ContainerSpec spec;
+  spec.name = ContainerNameOf("n1", kJob);
+  spec.image = docker_->image();
+  ASSERT_TRUE(engine_.CreateContainer(spec).ok());
+  Start(PlanOf(docker_->image(), "true"));
+  thread_.join();
+  const Records all = Read(*job_);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_EXISTS");
+  EXPECT_TRUE(engine_.InspectContainer(spec.name).ok());
+}
+
 TEST_F(JobContainerTest, RegistryThatDoesNotAnswerIsAReason) {
   const Records all = Run(PlanOf("127.0.0.1:1/none@sha256:" + std::string(64, '0'), "true"));
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);

@@ -111,7 +111,10 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
   for (const CommandRule& rule : rules_.containers) {
     if (!rule.signers.empty() && !Contains(rule.signers, request.signer)) continue;
     if (std::ranges::none_of(rule.images, fits_image)) continue;
-    if (!FitsCommand(rule.argv, request.argv)) continue;
+    // Without argv it is the command of the image.
+    const bool fits_argv = request.argv.empty() ? rule.argv.empty() || rule.argv.front() == "**"
+                                                : FitsCommand(rule.argv, request.argv);
+    if (!fits_argv) continue;
     RETURN_IF_ERROR(CheckExtras(rule, request));
     CommandRule permit = rule;
     permit.argv = request.argv;

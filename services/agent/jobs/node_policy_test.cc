@@ -123,6 +123,87 @@ TEST(NodePolicyTest, ListOfTheWrongTypeIsOneMistake) {
   EXPECT_EQ(MistakesIn("commands: [{argv: []}]"), "/etc/policy.yaml:1: argv: is missing or empty");
 }
 
+CommandRequest InContainer(const std::string& image, std::vector<std::string> argv) {
+  return {"container", "alice", std::move(argv), image, {}, {}};
+}
+
+TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
+  const std::string digest = "@sha256:" + std::string(64, 'a');
+  const NodePolicy policy = Policy(
+      "commands: [{argv: [\"**\"]}]\n"
+      "containers:\n"
+      "  - images: [\"registry.example/tools/*@sha256:*\"]\n"
+      "    argv: [check, \"**\"]\n"
+      "    memory: 64MiB\n"
+      "    cpus: 0.5\n"
+      "    processes: 20\n"
+      "    network: jobs\n"
+      "    user: \"1000:1000\"\n"
+      "    environment: [LANG]\n"
+      "    time_limit: 5m\n"
+      "  - images: [\"busybox@sha256:*\"]\n"
+      "    signers: [alice]\n");
+  CommandRequest request = InContainer("registry.example/tools/a" + digest, {"check", "--all"});
+  request.variables = {"LANG"};
+  const auto rule = policy.Allow(request);
+  ASSERT_TRUE(rule.ok()) << rule.status();
+  EXPECT_EQ(rule->argv, request.argv);
+  EXPECT_EQ(rule->user, "1000:1000");
+  EXPECT_EQ(rule->container.memory, int64_t{64} << 20);
+  EXPECT_EQ(rule->container.nano_cpus, 500'000'000);
+  EXPECT_EQ(rule->container.processes, 20);
+  EXPECT_EQ(rule->container.network, "jobs");
+  EXPECT_EQ(rule->time_limit, absl::Minutes(5));
+  request.variables = {"PATH"};
+  ExpectRefused(policy.Allow(request).status(), "PATH");
+  ExpectRefused(policy.Allow(InContainer("registry.example/tools/a" + digest, {"sh"})).status(),
+                "no rule for containers in /etc/policy.yaml admits \"sh\" in the image "
+                "registry.example/tools/a@sha256:aaa");
+  ExpectRefused(policy.Allow(InContainer("evil.example/tools/a" + digest, {"check"})).status(),
+                "evil.example");
+  const auto plain = policy.Allow(InContainer("busybox" + digest, {}));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_EQ(plain->user, "65532:65532");
+  EXPECT_EQ(plain->container.network, "none");
+  request = InContainer("busybox" + digest, {});
+  request.signer = "bob";
+  ExpectRefused(policy.Allow(request).status(), "bob");
+  EXPECT_TRUE(policy.Allow(Exec({"/bin/true"})).ok());
+}
+
+// Rules for commands on the node admit no container, and the other way round.
+TEST(NodePolicyTest, RuleAdmitsOnlyItsKind) {
+  const std::string image = "sha256:" + std::string(64, 'a');
+  ExpectRefused(Policy("commands: [{argv: [\"**\"]}]").Allow(InContainer(image, {"x"})).status(),
+                "has no rule for containers");
+  const NodePolicy policy = Policy("containers: [{images: [\"*\"]}]");
+  EXPECT_TRUE(policy.Allow(InContainer(image, {"x"})).ok());
+  const NodePolicy of_image = Policy("containers: [{images: [\"*\"], argv: []}]");
+  EXPECT_TRUE(of_image.Allow(InContainer(image, {})).ok());
+  ExpectRefused(of_image.Allow(InContainer(image, {"x"})).status(), "\"x\"");
+  ExpectRefused(policy.Allow(Exec({"/bin/true"})).status(), "has no rule for commands");
+}
+
+TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
+  const std::string mistakes = MistakesIn(
+      "containers:\n"
+      "  - argv: [x]\n"
+      "  - images: x\n"
+      "  - {images: [x], memory: 1MiB}\n"
+      "  - {images: [x], cpus: nan}\n"
+      "  - {images: [x], processes: 0}\n"
+      "  - {images: [x], argv: [\"**\", y]}\n"
+      "  - {images: [x], actions: [exec]}\n"
+      "  - just text\n");
+  for (const std::string mistake :
+       {":2: images: is missing or empty", ":3: images: must be a list",
+        ":4: memory: must be a size from 8MiB", ":5: cpus: must be a number from 0.01",
+        ":6: processes: must be a number from 1", ":7: argv: ** must be the last",
+        ":8: containers.actions: no such field", ":9: containers: a rule is a map"}) {
+    EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << " is not in\n" << mistakes;
+  }
+}
+
 TEST(NodePolicyTest, RuleWithSignersAdmitsNoUnsignedCollection) {
   const NodePolicy policy = Policy(
       "commands:\n"

@@ -250,6 +250,24 @@ TEST_F(SignedCommandTest, InvalidVariableAndClassNamesAreRefused) {
   }
 }
 
+// An agent that knows no containers must not run the command on its node.
+TEST_F(SignedCommandTest, ContainerRequiresItsOwnActionAndAnImageByContent) {
+  const std::string image = "registry.example/a@sha256:" + std::string(64, 'a');
+  const auto judged = [&](const std::string& action, const std::string& name, bool argv = true) {
+    v1::Command command = Command();
+    command.set_action(action);
+    if (!argv) command.clear_argv();
+    if (!name.empty()) command.mutable_container()->set_image(name);
+    return Judged(command);
+  };
+  EXPECT_EQ(judged("container", image), "");
+  EXPECT_EQ(judged("container", image, /*argv=*/false), "");
+  EXPECT_EQ(judged("exec", image), "INVALID_COMMAND");
+  EXPECT_EQ(judged("container", ""), "INVALID_COMMAND");
+  EXPECT_EQ(judged("container", "registry.example/a:latest"), "INVALID_COMMAND");
+  EXPECT_EQ(judged("container", "../a@sha256:" + std::string(64, 'a')), "INVALID_COMMAND");
+}
+
 TEST_F(SignedCommandTest, TooLargeCommandIsRefused) {
   v1::Command large = Command();
   for (int i = 0; i < 140; ++i) large.add_classes(std::string(1000, 'a'));

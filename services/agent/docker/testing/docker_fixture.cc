@@ -1,6 +1,7 @@
 #include "services/agent/docker/testing/docker_fixture.h"
 
 #include <signal.h>
+#include <sys/mount.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -58,7 +59,11 @@ TestDocker::TestDocker() {
 
 void TestDocker::Start() {
   SubprocessOptions options;
-  options.argv = {"/usr/sbin/dockerd",
+  // It ends with a test that is killed.
+  options.argv = {"/usr/bin/setpriv",
+                  "--pdeathsig",
+                  "KILL",
+                  "/usr/sbin/dockerd",
                   "--iptables=false",
                   "--bridge=none",
                   "--live-restore",
@@ -87,6 +92,8 @@ void TestDocker::Start() {
 void TestDocker::Kill() {
   daemon_->Signal(SIGKILL);
   daemon_->Wait(absl::InfiniteDuration());
+  // The next daemon would wait for the process in this file if nobody has reaped it.
+  std::filesystem::remove(folder_ + "/exec/containerd/containerd.pid");
 }
 
 TestDocker::~TestDocker() {
@@ -97,6 +104,10 @@ TestDocker::~TestDocker() {
     }
   }
   daemon_->Stop(absl::Seconds(20));
+  std::ifstream mounts("/proc/self/mounts");
+  for (std::string device, path, rest; mounts >> device >> path && std::getline(mounts, rest);) {
+    if (path.starts_with(folder_ + "/")) umount2(path.c_str(), MNT_DETACH);
+  }
   std::error_code ignored;
   std::filesystem::remove_all(folder_, ignored);
 }
