@@ -93,7 +93,7 @@ TEST_F(HttpsClientTest, GetIsRepeatedForALimitedTime) {
       std::string(lost.message()),
       ::testing::AnyOf(
           absl::StrCat("localhost:", port_, " closed the connection before the end of its answer"),
-          HasSubstr(absl::StrCat("the TLS handshake with localhost:", port_))));
+          ::testing::HasSubstr(absl::StrCat("the TLS handshake with localhost:", port_))));
   // Every 250 ms.
   EXPECT_GT(requests_, 1);
   EXPECT_LE(requests_, 9);
