@@ -71,7 +71,7 @@ func (d *Docker) KillDaemon() error {
 	}
 	_ = d.daemon.Wait() // it was killed
 	// Its containerd ends with it, a moment later. The next daemon would wait in vain for the process in this file, also
-	// if nobody has reaped it yet.
+	// if it was not reaped yet.
 	file := filepath.Join(d.folder, "exec/containerd/containerd.pid")
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -38,7 +38,7 @@ struct ContainerSpec {
   int64_t memory = 0;     // bytes, swap included; 0: no limit
   int64_t nano_cpus = 0;  // 0: no limit
   int64_t processes = 0;  // 0: no limit
-  // Bytes of the daemon's log. What exceeds them replaces the beginning.
+  // Bytes of the daemon's log. More output replaces its beginning.
   int64_t log_size = int64_t{1} << 30;
 };
 

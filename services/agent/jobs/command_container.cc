@@ -17,7 +17,7 @@
 namespace muster {
 namespace {
 
-// The daemon's log has room for the output of the job, and for the frames of short lines.
+// The daemon's log has the capacity for the output of the job, and for the frames of short lines.
 constexpr int64_t kMoreLog = int64_t{64} << 20;
 constexpr absl::Duration kReopenAfter = absl::Seconds(1);
 // The daemon reports the end of a container some milliseconds before or after that of its output.

@@ -24,7 +24,7 @@ inline constexpr std::string_view kContainerJobLabel = "muster.job";
 // Returns the name of a job's container: two agents may share one daemon.
 std::string ContainerNameOf(const std::string& node, const std::string& job);
 
-// A container of the node's Docker. It runs on while the daemon or the agent is away: its output is
+// A container of the node's Docker. It runs on while the daemon or the agent is down: its output is
 // then read from the daemon's log, and its end is seen later.
 class CommandContainer final : public RunningCommand {
  public:

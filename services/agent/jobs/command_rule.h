@@ -35,7 +35,7 @@ struct CommandRule {
   std::vector<std::string> actions = {"exec"};
   std::vector<std::string> signers;  // empty: all
   std::vector<std::string> classes;
-  // Of a rule for containers: patterns of their images, and their limits.
+  // In a rule for containers: patterns of their images, and their limits.
   std::vector<std::string> images;
   ContainerLimits container;
 };

@@ -1,4 +1,4 @@
-// What the agent must know of the container of a job after a restart.
+// The container of a job, as a restarted agent must know it.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_CONTAINER_MARK_H_
 #define MUSTER_SERVICES_AGENT_JOBS_CONTAINER_MARK_H_
 

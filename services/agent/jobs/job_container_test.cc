@@ -204,7 +204,7 @@ TEST_F(JobContainerTest, MissingImageAndDaemonAreReasons) {
   EXPECT_EQ(all.final.reason(), "DOCKER_UNREACHABLE");
 }
 
-// Of another agent with a copy of this node's identity, at the same daemon.
+// The container belongs to another agent with a copy of this node's identity, at the same daemon.
 TEST_F(JobContainerTest, ContainerOfAnotherAgentIsLeftAlone) {
   ContainerSpec spec;
   spec.name = ContainerNameOf("n1", kJob);

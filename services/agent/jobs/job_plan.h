@@ -21,7 +21,7 @@ struct JobPlan {
   absl::Duration time_limit;
   int64_t max_output = 0;
   bool keep_output = true;
-  // Of a command in a container; an empty image for one on the node.
+  // The image and the limits of a container; an empty image for a command on the node.
   std::string image;
   ContainerLimits container;
 };

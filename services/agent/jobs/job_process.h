@@ -23,7 +23,7 @@
 
 namespace muster {
 
-// What the jobs of a node share. All outlive them.
+// The objects that the jobs of a node share, and that outlive them.
 struct JobHost {
   std::string node;
   SpoolQuota& quota;

@@ -149,7 +149,8 @@ class PolicyReader {
   CommandRule ReadContainer(const YAML::Node& node) {
     CommandRule rule;
     rule.argv = {"**"};
-    rule.user = "65532:65532";  // nobody: no file of an image or of the node is theirs
+    rule.user =
+        "65532:65532";  // a user without a name: no file of an image or of the node is theirs
     Fields fields = CommonFields(&rule);
     fields.insert(
         fields.end(),

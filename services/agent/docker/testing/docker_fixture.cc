@@ -92,7 +92,7 @@ void TestDocker::Start() {
 void TestDocker::Kill() {
   daemon_->Signal(SIGKILL);
   daemon_->Wait(absl::InfiniteDuration());
-  // The next daemon would wait for the process in this file if nobody has reaped it.
+  // The next daemon would wait for the process in this file if it was not reaped.
   std::filesystem::remove(folder_ + "/exec/containerd/containerd.pid");
 }
 

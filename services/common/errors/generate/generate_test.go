@@ -33,7 +33,7 @@ var (
 	comment   = regexp.MustCompile(`(?m)//.*$`)
 	// Literals of C++ in upper case that are no reasons: names of environment variables, of HTTP/2 settings and of OpenSSL.
 	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|WORLD|XDG)_.*|LC_ALL|NO_COLOR|SSL_ERROR_SYSCALL|(HTTPS|ALL|NO)_PROXY|MAX_(CONCURRENT_STREAMS|HEADER_LIST_SIZE)|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
-		`NODE_NAME|RESULTS_DIR|TSAN_OPTIONS|CA_CERT|CLIENT_(CERT|KEY))$`)
+		`NODE_NAME|DOCKER_HOST|RESULTS_DIR|TSAN_OPTIONS|CA_CERT|CLIENT_(CERT|KEY))$`)
 )
 
 func TestErrorsAreMadeByTheTable(t *testing.T) {
