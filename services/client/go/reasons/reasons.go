@@ -126,6 +126,7 @@ const (
 	InvalidRequest             = "INVALID_REQUEST"
 	InvalidRetention           = "INVALID_RETENTION"
 	InvalidRevocations         = "INVALID_REVOCATIONS"
+	InvalidSchema              = "INVALID_SCHEMA"
 	InvalidShare               = "INVALID_SHARE"
 	InvalidSignature           = "INVALID_SIGNATURE"
 	InvalidStatus              = "INVALID_STATUS"
