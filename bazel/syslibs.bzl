@@ -23,6 +23,12 @@ def _impl(ctx):
         package = fields[0]
         modules = fields[1].split(" ")
         extra = [f for f in fields[2].split(" ") if f]
+        if modules == [""]:  # headers only, which pkg-config does not know
+            version = _version(ctx, [package], package)
+            if not version:
+                fail("is the package %s installed?" % package)
+            out.append("cc_library(name = %r, defines = [\"SYS_%s_VERSION=%s\"])" % (name, name.upper(), version))
+            continue
         defines = [f[2:] for f in _flags(ctx, ["--cflags-only-other"] + modules, package) if f.startswith("-D")]
 
         # Bazel does not watch /usr/include: with the version in the command line, a package upgrade
@@ -57,7 +63,7 @@ cc_library(
 
     # A precompiled header is useless after the upgrade of a package whose headers it names: these are its packages.
     packages = ["clang-19", "libclang-common-19-dev", "libc6-dev", "libprotobuf-dev", "libstdc++-12-dev", "linux-libc-dev"]
-    packages += [entry.split("|")[0].strip() for entry in ctx.attr.libs.values()]
+    packages += [entry.split("|")[0].strip() for name, entry in ctx.attr.libs.items() if name not in ctx.attr.not_precompiled]
     versions = [package + " " + _version(ctx, [package], package) for package in packages]
     ctx.file("versions", "\n".join(sorted(versions)) + "\n")
 
@@ -75,6 +81,7 @@ system_libraries = repository_rule(
     implementation = _impl,
     attrs = {
         "libs": attr.string_dict(mandatory = True),
+        "not_precompiled": attr.string_list(),  # libraries whose headers //bazel/pch does not include
         "tools": attr.string_dict(),
     },
     configure = True,

@@ -14,4 +14,10 @@ absl::Status InvalidSchema(std::string_view place, std::string_view problem) {
                    "Correct the schema. It is JSON Schema draft-07, whose references stay in the document.");
 }
 
+absl::Status InvalidDocument(std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid document: ", ToAbsl(problem)),
+                   "Correct the document, and send it again.");
+}
+
 }  // namespace muster::errors

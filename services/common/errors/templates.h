@@ -12,6 +12,8 @@ namespace muster::errors {
 
 // INVALID_ARGUMENT, INVALID_SCHEMA.
 absl::Status InvalidSchema(std::string_view place, std::string_view problem);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status InvalidDocument(std::string_view problem);
 
 }  // namespace muster::errors
 

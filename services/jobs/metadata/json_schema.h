@@ -47,11 +47,6 @@ class JsonSchema {
   std::unique_ptr<const Compiled> compiled_;
 };
 
-// Returns why a value that is valid by `narrow` may be invalid by `wide`, and where; empty if it
-// cannot be. What the comparison of keywords cannot decide is such a reason, too: combinations and
-// patterns have to be equal.
-std::string WhyNotNarrower(const JsonSchema& narrow, const JsonSchema& wide);
-
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_JOBS_METADATA_JSON_SCHEMA_H_

@@ -1,4 +1,5 @@
-// WhyNotNarrower (json_schema.h).
+#include "services/jobs/metadata/schema_comparison.h"
+
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -6,7 +7,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "services/jobs/metadata/json_schema.h"
 #include "services/jobs/metadata/schema_keywords.h"
 
 namespace muster {

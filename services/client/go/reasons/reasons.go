@@ -104,6 +104,7 @@ const (
 	InvalidCredentials         = "INVALID_CREDENTIALS"
 	InvalidCsr                 = "INVALID_CSR"
 	InvalidCursor              = "INVALID_CURSOR"
+	InvalidDocument            = "INVALID_DOCUMENT"
 	InvalidDuration            = "INVALID_DURATION"
 	InvalidFleet               = "INVALID_FLEET"
 	InvalidFrame               = "INVALID_FRAME"
