@@ -15,10 +15,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       {.action = "exec", .signer = "alice", .argv = {"/usr/bin/../uptime"}},
       {.action = "exec", .signer = "alice", .argv = {"uptime"}},
       {.action = "rudder", .signer = "gateway/g", .classes = {"a_1"}},
+      {.action = "container", .signer = "alice", .argv = {"sh"}, .image = "a@sha256:b"},
   };
   for (const muster::CommandRequest& request : requests) {
     const auto rule = policy->Allow(request);
     if (!rule.ok()) continue;
+    if (!request.image.empty()) {
+      if (rule->argv != request.argv || rule->container.memory <= 0) std::abort();
+      continue;
+    }
     if (rule->argv.empty() || rule->argv[0].empty() || rule->argv[0][0] != '/') std::abort();
     if (request.action == "exec" && rule->argv != request.argv) std::abort();
     if (&request == &requests[1]) std::abort();

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// A schema that anybody may have written: checking a value takes time in proportion to the sizes of
+// A schema from an untrusted document: checking a value takes time in proportion to the sizes of
 // schema and value. Immutable; thread-safe.
 //
 // Source: https://json-schema.org/draft-07. Differences, each refused by Parse where it matters:

@@ -13,9 +13,9 @@
 
 namespace muster {
 
-// Who sets the value of a parameter.
+// The document that sets the value of a parameter.
 enum class Delegation {
-  kFixed,      // this document: nobody can change it
+  kFixed,      // this document: a later one cannot change it
   kDefault,    // this document, unless a later one sets another value
   kDelegated,  // a later document
 };

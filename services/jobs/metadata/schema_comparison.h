@@ -9,8 +9,8 @@
 namespace muster {
 
 // Returns why a value that is valid by `narrow` may be invalid by `wide`, and where; empty if it
-// cannot be. What the comparison of keywords cannot decide is such a reason, too: combinations and
-// patterns have to be equal.
+// cannot be. Differences that the comparison of keywords cannot decide are such reasons, too:
+// combinations and patterns have to be equal.
 std::string WhyNotNarrower(const JsonSchema& narrow, const JsonSchema& wide);
 
 }  // namespace muster

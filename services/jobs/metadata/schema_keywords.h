@@ -6,14 +6,19 @@
 
 namespace muster {
 
-// What the value of a keyword is.
+// The kinds of keywords, by their values.
 enum class SchemaKeyword {
   kUnknown,
-  kAnnotation,   // has no effect on validation
-  kPlain,        // a number, a text, a list or any value
-  kSchema,       // a schema for a part of the value
-  kSchemas,      // an object of schemas for members of the value
-  kCombination,  // a schema, a list or an object of schemas for the value itself
+  // Without an effect on validation.
+  kAnnotation,
+  // A number, a text, a list or any value.
+  kPlain,
+  // A schema for a part of the value.
+  kSchema,
+  // An object of schemas for members of the value.
+  kSchemas,
+  // A schema, a list or an object of schemas for the value itself.
+  kCombination,
   kUnsupported,
 };
 
