@@ -51,8 +51,11 @@ class ContainerStreams {
   // ended. May return earlier.
   void Wait(int wake, absl::Duration limit);
 
-  // Returns whether the container has ended.
+  // Returns whether the daemon has reported an end of the container. Inspect it: it may have been
+  // started again by hand.
   bool ended() const { return end_.done && end_.status.ok() && !end_body_.empty(); }
+  // Returns how many of the `received` bytes the log did not have: then its beginning is lost.
+  int64_t missing() const { return skip_.out + skip_.err; }
   // Returns whether the output has ended: all of it was passed if the container has ended, too.
   bool output_ended() const { return output_.done; }
   // Returns why the streams are of no more use, although the container may run; OK otherwise.

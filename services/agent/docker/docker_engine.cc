@@ -1,6 +1,7 @@
 #include "services/agent/docker/docker_engine.h"
 
 #include <algorithm>
+#include <optional>
 #include <type_traits>
 #include <utility>
 
@@ -26,7 +27,8 @@ constexpr int kNewestMinor = 44;
 constexpr absl::Duration kCallLimit = absl::Seconds(30);
 constexpr size_t kMaxProgressLine = size_t{64} << 10;
 constexpr size_t kMaxErrorText = size_t{1} << 10;
-constexpr std::string_view kTemporarySize = "size=64m,mode=1777";
+constexpr int64_t kMemoryFolder = int64_t{64} << 20;
+constexpr int kAnyUser = 01777;  // may write to it, as to /tmp
 
 // Returns the members of a query as text, with the reserved characters of RFC 3986 encoded.
 std::string Encoded(std::string_view text) {
@@ -82,6 +84,17 @@ std::map<std::string, std::string> Labels(const Json& object) {
   return labels;
 }
 
+// Returns a time of RFC 3339. Docker writes year 1 for one that has not come.
+std::optional<absl::Time> TimeOf(const Json& object, const char* name) {
+  absl::Time time;
+  std::string fault;
+  const auto text = Member<std::string>(object, name, "");
+  if (!absl::ParseTime(absl::RFC3339_full, text, &time, &fault) || time < absl::UnixEpoch()) {
+    return std::nullopt;
+  }
+  return time;
+}
+
 absl::StatusOr<Json> ParseAnswer(std::string_view call, absl::StatusOr<std::string> body) {
   if (!body.ok()) return body.status();
   Json json = Json::parse(*body, nullptr, /*allow_exceptions=*/false);
@@ -96,6 +109,13 @@ Json ToJson(const ContainerSpec& spec) {
                       {"Source", mount.source},
                       {"Target", mount.target},
                       {"ReadOnly", mount.read_only}});
+  }
+  std::vector<std::string> memory_folders = spec.memory_folders;
+  memory_folders.emplace_back("/tmp");
+  for (const std::string& folder : memory_folders) {
+    mounts.push_back({{"Type", "tmpfs"},
+                      {"Target", folder},
+                      {"TmpfsOptions", {{"SizeBytes", kMemoryFolder}, {"Mode", kAnyUser}}}});
   }
   Json json = {
       {"Image", spec.image},
@@ -115,7 +135,6 @@ Json ToJson(const ContainerSpec& spec) {
         {"PidsLimit", spec.processes},
         {"NetworkMode", spec.network},
         {"ReadonlyRootfs", true},
-        {"Tmpfs", {{"/tmp", kTemporarySize}}},
         {"CapDrop", {"ALL"}},
         {"SecurityOpt", {"no-new-privileges"}},
         {"Init", true},  // passes signals on and reaps orphans
@@ -189,7 +208,10 @@ absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
   Answer answer = Call("GET", absl::StrCat("/images/", image, "/json"));
   if (answer.code == 404) return errors::ImageNotFound(image);
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /images", std::move(answer.body)));
-  return ImageInfo{Member<std::string>(json, "Id", ""), Texts(json, "RepoDigests")};
+  ImageInfo info{Member<std::string>(json, "Id", ""), Texts(json, "RepoDigests")};
+  const Json volumes = Object(Object(json, "Config"), "Volumes");
+  for (const auto& [path, nothing] : volumes.items()) info.volumes.push_back(path);
+  return info;
 }
 
 absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration limit,
@@ -249,6 +271,8 @@ absl::StatusOr<ContainerState> DockerEngine::InspectContainer(const std::string&
   found.exit_code = Member<int64_t>(state, "ExitCode", 0);
   found.out_of_memory = Member(state, "OOMKilled", false);
   found.error = Member<std::string>(state, "Error", "");
+  found.started = TimeOf(state, "StartedAt").value_or(found.started);
+  found.finished = TimeOf(state, "FinishedAt").value_or(found.finished);
   found.labels = Labels(Object(json, "Config"));
   if (found.id.empty() || found.status.empty()) {
     return errors::DockerAnswerInvalid("GET /containers", "it has no id or state");

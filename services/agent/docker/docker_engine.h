@@ -34,6 +34,8 @@ struct ContainerSpec {
   std::string user;                      // empty: that of the image
   std::map<std::string, std::string> labels;
   std::vector<ContainerMount> mounts;
+  // Paths of folders in memory, each of 64 MiB, beside /tmp.
+  std::vector<std::string> memory_folders;
   std::string network = "none";
   int64_t memory = 0;     // bytes, swap included; 0: no limit
   int64_t nano_cpus = 0;  // 0: no limit
@@ -49,6 +51,8 @@ struct ContainerState {
   // The kernel ended a process of the container, not necessarily the first one.
   bool out_of_memory = false;
   std::string error;  // of the daemon, about the start
+  absl::Time started = absl::InfinitePast();
+  absl::Time finished = absl::InfiniteFuture();
   std::map<std::string, std::string> labels;
 
   bool ended() const { return status == "exited" || status == "dead"; }
@@ -57,6 +61,7 @@ struct ContainerState {
 struct ImageInfo {
   std::string id;
   std::vector<std::string> digests;  // NAME@sha256:DIGEST, of registries
+  std::vector<std::string> volumes;  // paths at which its containers would write to the disk
 };
 
 struct EngineInfo {

@@ -62,6 +62,7 @@ TEST_F(DockerEngineTest, ImageIsFoundByItsId) {
   const auto image = engine_.FindImage(docker_->image());
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_EQ(image->id, docker_->image());
+  EXPECT_THAT(image->volumes, ::testing::ElementsAre("/data"));
   EXPECT_EQ(ReasonOf(engine_.FindImage("registry.example/none:1").status()), "IMAGE_NOT_FOUND");
 }
 

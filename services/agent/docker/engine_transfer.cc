@@ -88,7 +88,9 @@ absl::Status EngineTransfer::Perform(absl::Duration limit, const std::function<b
           return (*static_cast<const std::function<bool()>*>(f))() ? 1 : 0;
         });
   }
-  curl_easy_setopt(curl(), CURLOPT_TIMEOUT_MS, static_cast<long>(absl::ToInt64Milliseconds(limit)));
+  curl_easy_setopt(
+      curl(), CURLOPT_TIMEOUT_MS,
+      static_cast<long>(std::max<int64_t>(1, absl::ToInt64Milliseconds(limit))));  // 0: no limit
   return ResultOf(curl_easy_perform(curl()));
 }
 

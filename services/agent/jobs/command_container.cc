@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/agent/jobs/poll_time.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -17,37 +18,47 @@
 namespace muster {
 namespace {
 
-// The daemon's log has the capacity for the output of the job, and for the frames of short lines.
+// The daemon's log needs about 40 bytes more for each line. It is bounded, because the output
+// beyond the limit of the job is in it, too.
+constexpr int64_t kLogOfOutput = 24;
+constexpr int64_t kMostLog = int64_t{4} << 30;
 constexpr int64_t kMoreLog = int64_t{64} << 20;
 constexpr absl::Duration kReopenAfter = absl::Seconds(1);
 // The daemon reports the end of a container some milliseconds before or after that of its output.
 constexpr absl::Duration kEndGrace = absl::Seconds(10);
+// A request to start the container may still be executed.
+constexpr absl::Duration kStartGrace = absl::Seconds(5);
+// The output of an ended container is given up after this time.
+constexpr absl::Duration kOutputGrace = absl::Seconds(30);
 
 absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
-// Returns OK if the node has this image, after a pull if necessary.
-absl::Status ProvideImage(DockerEngine& engine, const std::string& image, absl::Duration limit,
-                          const std::function<bool()>& stopped) {
-  absl::Status found = engine.FindImage(image).status();
-  if (!absl::IsNotFound(found) || image.find('@') == std::string::npos) return found;
-  RETURN_IF_ERROR(engine.PullImage(image, limit, stopped));
-  return engine.FindImage(image).status();
+// Returns the image, after a pull if the node lacks it.
+absl::StatusOr<ImageInfo> ProvideImage(DockerEngine& engine, const JobPlan& plan,
+                                       const std::function<bool()>& stopped) {
+  auto found = engine.FindImage(plan.image);
+  if (!absl::IsNotFound(found.status()) || plan.image.find('@') == std::string::npos) return found;
+  RETURN_IF_ERROR(engine.PullImage(plan.image, plan.time_limit, stopped));
+  return engine.FindImage(plan.image);
 }
 
-ContainerSpec SpecOf(const JobPlan& plan, const std::string& node, const std::string& job) {
+ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& options,
+                     const ImageInfo& image) {
   ContainerSpec spec;
-  spec.name = ContainerNameOf(node, job);
+  spec.name = ContainerNameOf(options.node, options.job);
   spec.image = plan.image;
   spec.command = plan.argv;
   spec.environment = plan.environment;
-  spec.environment.push_back(absl::StrCat("MUSTER_JOB=", job));
+  spec.environment.push_back(absl::StrCat("MUSTER_JOB=", options.job));
   spec.user = plan.user;
-  spec.labels = {{std::string(kContainerNodeLabel), node}, {std::string(kContainerJobLabel), job}};
+  spec.labels = {{std::string(kContainerFolderLabel), options.folder},
+                 {std::string(kContainerJobLabel), options.job}};
+  spec.memory_folders = image.volumes;
   spec.network = plan.container.network;
   spec.memory = plan.container.memory;
   spec.nano_cpus = plan.container.nano_cpus;
   spec.processes = plan.container.processes;
-  spec.log_size = 2 * plan.max_output + kMoreLog;
+  spec.log_size = std::min(kLogOfOutput * plan.max_output, kMostLog) + kMoreLog;
   return spec;
 }
 
@@ -62,12 +73,13 @@ CommandContainer::CommandContainer(Options options)
 
 absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
     const JobPlan& plan, Options options, const std::function<absl::Status()>& note) {
-  RETURN_IF_ERROR(ProvideImage(options.engine, plan.image, plan.time_limit, options.stopped));
+  ASSIGN_OR_RETURN(const auto image, ProvideImage(options.engine, plan, options.stopped));
+  if (options.stopped()) return errors::ContainerNotStarted("it was stopped before the start");
   RETURN_IF_ERROR(note());
   std::unique_ptr<CommandContainer> container(new CommandContainer(std::move(options)));
-  // One of that name belongs to another agent with the identity of this node.
   const Options& own = container->options_;
-  RETURN_IF_ERROR(own.engine.CreateContainer(SpecOf(plan, own.node, own.job)).status());
+  // One of that name belongs to another agent with the identity of this node.
+  RETURN_IF_ERROR(own.engine.CreateContainer(SpecOf(plan, own, image)).status());
   if (absl::Status status = container->StartNow(); !status.ok()) {
     container->Remove();
     return status;
@@ -75,15 +87,16 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
   return container;
 }
 
+// Fails only if the container was certainly not started.
 absl::Status CommandContainer::StartNow() {
   DockerEngine& engine = options_.engine;
   ASSIGN_OR_RETURN(streams_, ContainerStreams::Attach(engine, name_, Sink()));
   complete_ = true;
+  if (options_.stopped()) return errors::ContainerNotStarted("it was stopped before the start");
   const absl::Status started = engine.StartContainer(name_);
-  if (started.ok()) return started;
-  // The daemon may have started it all the same.
+  if (ReasonOf(started) != "CONTAINER_NOT_STARTED") return absl::OkStatus();
   const auto state = engine.InspectContainer(name_);
-  return state.ok() && state->status != "created" ? absl::OkStatus() : started;
+  return state.ok() && state->status == "created" ? started : absl::OkStatus();
 }
 
 std::unique_ptr<RunningCommand> CommandContainer::Adopt(Options options) {
@@ -93,77 +106,107 @@ std::unique_ptr<RunningCommand> CommandContainer::Adopt(Options options) {
 ContainerOutputSink CommandContainer::Sink() {
   return [this](ContainerStream stream, std::string_view data) {
     const bool out = stream == ContainerStream::kStdout;
-    (out ? received_.out : received_.err) += static_cast<int64_t>(data.size());
+    (out ? out_ : err_).Add(data);
     options_.sink(out ? v1::JOB_STREAM_STDOUT : v1::JOB_STREAM_STDERR, data);
   };
 }
 
 bool CommandContainer::Wait(int wake, absl::Duration limit) {
-  if (!failure_.ok()) return true;
-  if (streams_ == nullptr) {
+  if (streams_ == nullptr && !finished_) {
     if (Now() >= reopen_at_) Reopen();
-    if (streams_ == nullptr) {
+    if (streams_ == nullptr && !finished_) {
       pollfd wait = {wake, POLLIN, 0};
       poll(&wait, 1, PollMilliseconds(std::min(limit, reopen_at_ - Now())));
-      return !failure_.ok();
+      return false;
     }
   }
-  if (CheckStreams()) return true;  // they may have ended while they were opened
-  if (streams_ == nullptr) return false;
+  CheckStreams();  // they may have ended while they were opened
+  if (streams_ == nullptr || finished_) return finished_;
   const absl::Duration patience = give_up_at_ ? *give_up_at_ - Now() : absl::InfiniteDuration();
   streams_->Wait(wake, std::min(limit, patience));
-  return CheckStreams();
+  CheckStreams();
+  return finished_;
 }
 
-// Returns true once everything is known. Drops streams of no more use.
-bool CommandContainer::CheckStreams() {
-  if (streams_->ended() && streams_->output_ended() && streams_->fault().ok()) {
-    if (complete_ && ReadEnd()) return true;
-    // The daemon was lost again, or the log of the running container lacks its last line.
-    const bool again = complete_;
-    Lose();
-    if (!again) reopen_at_ = Now();
-  } else if (!streams_->fault().ok() || (give_up_at_ && Now() >= *give_up_at_)) {
+// Ends the wait once everything is known. Drops streams of no more use.
+void CommandContainer::CheckStreams() {
+  if (streams_ == nullptr || finished_) return;
+  const absl::Status fault = streams_->fault();
+  if (!fault.ok()) {
     Log(LogLevel::kWarning, "the output of a container is interrupted",
-        {{"job", options_.job}, {"error", streams_->fault()}});
-    Lose();
-  } else if (!give_up_at_ && (streams_->ended() || streams_->output_ended())) {
+        {{"job", options_.job}, {"error", fault}});
+    // An ended container whose log cannot be read has no other output.
+    if (complete_ && streams_->ended()) GiveUpOutputLater(fault);
+    return Lose(kReopenAfter);
+  }
+  if (streams_->ended() && streams_->output_ended()) {
+    if (complete_) return ReadEnd();
+    // The log of a running container may lack its last line: read it again.
+    return Lose(absl::ZeroDuration());
+  }
+  if (give_up_at_ && Now() >= *give_up_at_) return Lose(kReopenAfter);
+  if (!give_up_at_ && (streams_->ended() || streams_->output_ended())) {
     give_up_at_ = Now() + kEndGrace;
   }
-  return false;
 }
 
-// Returns false if the daemon does not answer now.
-bool CommandContainer::ReadEnd() {
+// The streams have reported the end. If the daemon does not confirm it, they are opened again.
+void CommandContainer::ReadEnd() {
   const auto state = options_.engine.InspectContainer(name_);
-  if (absl::IsNotFound(state.status())) failure_ = state.status();
-  if (!state.ok()) return !failure_.ok();
+  if (!state.ok() || !state->ended()) return Lose(kReopenAfter);
+  if (output_lost_.ok() && streams_ != nullptr && streams_->missing() > 0) {
+    output_lost_ = errors::ContainerOutputLost("the log has lost its beginning");
+  }
   end_.exit.exit_code = static_cast<int>(state->exit_code);
   end_.out_of_memory = state->out_of_memory;
-  return true;
+  end_.started = state->started;
+  end_.finished = state->finished;
+  end_.output_lost = output_lost_;
+  finished_ = true;
 }
 
-void CommandContainer::Lose() {
+void CommandContainer::Lose(absl::Duration reopen_after) {
   streams_.reset();
   give_up_at_.reset();
   complete_ = false;
-  reopen_at_ = Now() + kReopenAfter;
+  reopen_at_ = Now() + reopen_after;
 }
 
 // Follows the container again. If that is not possible now, it is tried again later.
 void CommandContainer::Reopen() {
   reopen_at_ = Now() + kReopenAfter;
   const auto state = options_.engine.InspectContainer(name_);
-  if (absl::IsNotFound(state.status())) failure_ = state.status();
+  if (absl::IsNotFound(state.status())) {
+    failure_ = removed_unstarted_
+                   ? errors::ContainerNotStarted("the agent or Docker ended before the start")
+                   : state.status();
+    finished_ = true;
+  }
   if (!state.ok()) return;
-  if (state->status == "created") {
-    failure_ = errors::ContainerNotStarted("the agent ended before the start");
+  if (state->status == "created") return RemoveUnstarted();
+  if (state->status == "removing") return;  // then it is not found
+  if (state->ended() && !output_lost_.ok()) return ReadEnd();
+  auto streams = ContainerStreams::Follow(options_.engine, name_,
+                                          {.out = out_.bytes(), .err = err_.bytes()}, Sink());
+  if (!streams.ok()) {
+    if (state->ended()) GiveUpOutputLater(streams.status());
     return;
   }
-  auto streams = ContainerStreams::Follow(options_.engine, name_, received_, Sink());
-  if (!streams.ok()) return;
   streams_ = *std::move(streams);
   complete_ = state->ended();
+}
+
+// A container that was not started has no effects. Its start may still be on its way.
+void CommandContainer::RemoveUnstarted() {
+  if (!unstarted_since_) unstarted_since_ = Now();
+  if (Now() - *unstarted_since_ < kStartGrace) return;
+  removed_unstarted_ = options_.engine.RemoveContainer(name_).ok();
+}
+
+// Notes that the output of an ended container cannot be read. The outcome must not wait forever.
+void CommandContainer::GiveUpOutputLater(const absl::Status& why) {
+  if (!unreadable_since_) unreadable_since_ = Now();
+  if (Now() - *unreadable_since_ >= kOutputGrace) output_lost_ = why;
 }
 
 void CommandContainer::Signal(int signal) {

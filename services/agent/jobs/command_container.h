@@ -11,14 +11,15 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/agent/docker/container_streams.h"
+#include "services/agent/docker/daemon_log.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/running_command.h"
 
 namespace muster {
 
-// The labels of the containers of a node's jobs.
-inline constexpr std::string_view kContainerNodeLabel = "muster.node";
+// The labels of the containers of jobs: the folder of their agent, and the job.
+inline constexpr std::string_view kContainerFolderLabel = "muster.folder";
 inline constexpr std::string_view kContainerJobLabel = "muster.job";
 
 // Returns the name of a job's container: two agents may share one daemon.
@@ -30,14 +31,16 @@ class CommandContainer final : public RunningCommand {
  public:
   struct Options {
     DockerEngine& engine;  // outlives it
+    std::string folder;    // of the agent
     std::string node;
     std::string job;
     JobOutputSink sink;
-    std::function<bool()> stopped;  // whether to give up before the start
+    std::function<bool()> stopped;  // whether it must not be started any more
   };
 
   // Creates and starts the container, and pulls the image if the node lacks it. Calls `note` before
-  // the container is created; its error prevents that. Blocks for at most the plan's time limit.
+  // the container is created; its error prevents that. If it is not known whether the container was
+  // started, returns it: Wait finds out.
   static absl::StatusOr<std::unique_ptr<RunningCommand>> Start(
       const JobPlan& plan, Options options, const std::function<absl::Status()>& note);
 
@@ -54,18 +57,26 @@ class CommandContainer final : public RunningCommand {
   explicit CommandContainer(Options options);
   ContainerOutputSink Sink();
   absl::Status StartNow();
-  bool CheckStreams();
-  bool ReadEnd();
+  void CheckStreams();
+  void ReadEnd();
   void Reopen();
-  void Lose();
+  void RemoveUnstarted();
+  void Lose(absl::Duration reopen_after);
+  void GiveUpOutputLater(const absl::Status& why);
 
   const Options options_;
   const std::string name_;
-  ContainerBytes received_;
+  DaemonLogBytes out_;  // passed bytes, as the daemon's log has them
+  DaemonLogBytes err_;
   std::unique_ptr<ContainerStreams> streams_;  // null while the daemon does not answer
   bool complete_ = false;     // the streams began before the start, or after the end
-  absl::Duration reopen_at_;  // monotonic, while there are no streams
-  std::optional<absl::Duration> give_up_at_;  // one of the streams has ended before the other
+  absl::Duration reopen_at_;  // monotonic, as the next, while there are no streams
+  std::optional<absl::Duration> give_up_at_;       // one of the streams has ended first
+  std::optional<absl::Duration> unstarted_since_;  // when it was found created and not started
+  bool removed_unstarted_ = false;
+  std::optional<absl::Duration> unreadable_since_;  // when the output of the ended one was not read
+  absl::Status output_lost_;
+  bool finished_ = false;
   CommandEnd end_;
   absl::Status failure_;  // why its end will never be known
 };

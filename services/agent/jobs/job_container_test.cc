@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/agent/docker/testing/docker_fixture.h"
@@ -78,7 +79,7 @@ TEST(KilledAgent, RunsAContainer) {
   auto folder = NodeJobFolder::Create(PosixFileOps(), parts[0], kJob, "n1", {}).value();
   SpoolQuota quota(int64_t{1} << 30);
   DockerEngine docker(parts[1]);
-  JobProcess({"n1", quota, docker}, *folder, kJob, PlanOf(parts[2], parts[3]), [&] {
+  JobProcess({"/agent", "n1", quota, docker}, *folder, kJob, PlanOf(parts[2], parts[3]), [&] {
     folder->log()->Sync().IgnoreError();
   }).Run();
 }
@@ -97,14 +98,14 @@ class JobContainerTest : public testing::DockerTest {
     if (job_ == nullptr) {
       job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
     }
-    process_ =
-        std::make_unique<JobProcess>(JobHost{"n1", quota_, engine_}, *job_, kJob, plan, [] {});
+    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_}, *job_, kJob,
+                                            plan, [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
   Records Finish() {
     thread_.join();
-    EXPECT_EQ(engine_.ListContainers(kContainerNodeLabel, "n1")->size(), 0u)
+    EXPECT_EQ(engine_.ListContainers(kContainerFolderLabel, "/agent")->size(), 0u)
         << "a container was not removed";
     return Read(*job_);
   }
@@ -156,7 +157,11 @@ class JobContainerTest : public testing::DockerTest {
 };
 
 TEST_F(JobContainerTest, OutputAndExitCodeAreRecorded) {
-  const Records all = Shell("echo out; echo err >&2; echo $MUSTER_JOB; id -u; exit 3");
+  // A volume of the image would be a folder on the disk of the node, without a limit.
+  const Records all = Shell(
+      "echo out; echo err >&2; echo $MUSTER_JOB; id -u; grep -q '^tmpfs /data tmpfs' /proc/mounts "
+      "|| "
+      "exit 5; echo x > /data/file && exit 3");
   EXPECT_EQ(all.started, 1);
   EXPECT_EQ(all.out, absl::StrCat("out\n", kJob, "\n65532\n"));
   EXPECT_EQ(all.err, "err\n");
@@ -198,7 +203,8 @@ TEST_F(JobContainerTest, MissingImageAndDaemonAreReasons) {
   DockerEngine none("/tmp/none.sock");
   std::filesystem::remove_all(folder_ + "/" + kJob);
   job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
-  JobProcess({"n1", quota_, none}, *job_, kJob, PlanOf(docker_->image(), "true"), [] {}).Run();
+  JobProcess({"/agent", "n1", quota_, none}, *job_, kJob, PlanOf(docker_->image(), "true"), [] {
+  }).Run();
   all = Read(*job_);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);
   EXPECT_EQ(all.final.reason(), "DOCKER_UNREACHABLE");
@@ -274,6 +280,74 @@ TEST_F(JobContainerTest, KillOfTheDaemonLosesNoOutput) {
   EXPECT_EQ(all.out, want);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
   EXPECT_EQ(all.final.exit_code(), 6);
+}
+
+// The agent was down when it ended, and longer than its time limit.
+TEST_F(JobContainerTest, ContainerThatEndedInTimeIsNotTimedOut) {
+  KillAgentOf("echo ready; sleep 0.3; exit 0");
+  const std::string name = ContainerNameOf("n1", kJob);
+  ASSERT_TRUE(testing::Await([&] { return engine_.InspectContainer(name)->ended(); }));
+  Recover();
+  JobPlan plan = job_->container()->plan;
+  plan.time_limit =
+      engine_.InspectContainer(name)->finished - job_->container()->start + absl::Milliseconds(1);
+  ASSERT_TRUE(
+      testing::Await([&] { return absl::Now() > job_->container()->start + plan.time_limit; }));
+  const Records all = Run(plan);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED) << all.final.detail();
+  EXPECT_EQ(all.final.exit_code(), 0);
+}
+
+// Docker does not receive the first signals.
+TEST_F(JobContainerTest, CancelIsRepeatedWhenDockerReturns) {
+  Start(PlanOf(docker_->image(), "trap '' TERM; while :; do sleep 1; done"));
+  AwaitRunning();
+  docker_->Kill();
+  process_->Stop(JobStop::kCancelled);
+  absl::SleepFor(absl::Seconds(6));  // until SIGTERM and the first SIGKILL have failed
+  docker_->Start();
+  const Records all = Finish();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_CANCELLED);
+}
+
+TEST_F(JobContainerTest, AgentStopsWithoutDockerAndFollowsTheContainerLater) {
+  Start(PlanOf(docker_->image(), "sleep 25; exit 4"));
+  AwaitRunning();
+  docker_->Kill();
+  process_->Stop(JobStop::kAgentStops);
+  thread_.join();
+  EXPECT_FALSE(job_->log()->has_final());
+  docker_->Start();
+  job_.reset();
+  Recover();
+  const Records all = Run(job_->container()->plan);
+  EXPECT_EQ(all.started, 1);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(all.final.exit_code(), 4);
+}
+
+// The log of Docker lacks the line break of such a line.
+TEST_F(JobContainerTest, OutputAfterALineOfManyPiecesIsWholeAfterAKillOfTheDaemon) {
+  Start(PlanOf(docker_->image(),
+               "head -c 32768 /dev/zero | tr '\\0' x; echo; sleep 4; echo hello; exit 0"));
+  AwaitRunning();
+  ASSERT_TRUE(testing::Await([&] { return job_->log()->content().out.bytes == 32'769; }));
+  docker_->Kill();
+  docker_->Start();
+  const Records all = Finish();
+  EXPECT_EQ(all.out, std::string(32'768, 'x') + "\nhello\n");
+  EXPECT_EQ(all.final.reason(), "");
+}
+
+TEST_F(JobContainerTest, DamagedRecordsEndTheContainer) {
+  KillAgentOf("echo ready; sleep 1000");
+  std::fstream(absl::StrCat(folder_, "/", kJob, "/records"), std::ios::in | std::ios::out)
+      .seekp(45)
+      .put('#');
+  Recover();
+  const Records all = Run(job_->container()->plan);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(all.final.reason(), "RECORDS_DAMAGED");
 }
 
 TEST_F(JobContainerTest, OutputOverTheLimitIsCut) {

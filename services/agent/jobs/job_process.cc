@@ -21,13 +21,17 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/errors/jobs.h"
+#include "services/common/errors/docker.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
+constexpr absl::Duration kKillAgain = absl::Seconds(1);
+// An unreachable Docker neither stops the agent nor keeps the place of a command forever.
+constexpr absl::Duration kAbandonAtStop = absl::Seconds(15);
+constexpr absl::Duration kAbandon = absl::Minutes(10);
 // The exit code that Docker reports for a container whose process it has lost.
 constexpr int kExitOfLostContainer = 255;
 constexpr absl::Duration kStartRetry = absl::Seconds(1);
@@ -43,6 +47,13 @@ void Drain(const UniqueFd& event) {
 std::string MemoryText(const JobPlan& plan) {
   return absl::StrCat("the kernel ended a process in the container, whose memory is limited to ",
                       plan.container.memory >> 20, " MiB");
+}
+
+v1::JobRecord TimeLimitFinal(const JobPlan& plan) {
+  return FinalRecord(
+      v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
+      absl::StrCat("it ran for longer than ",
+                   absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)))));
 }
 
 v1::JobRecord StartedRecord(absl::Time time) {
@@ -83,16 +94,18 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
 
 CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
   return {.engine = host_.docker,
+          .folder = host_.folder,
           .node = host_.node,
           .job = job_,
           .sink = std::move(sink),
-          .stopped = [this] { return stop_ != JobStop::kNone; }};
+          .stopped = [this] { return stop_ != JobStop::kNone || Now() >= limit_at_; }};
 }
 
 void JobProcess::Run() {
   if (folder_.container()) return Resume();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
   const absl::Duration began = Now();
+  limit_at_ = began + plan_.time_limit;
   const auto command = Start(SinkOf(recorder));
   if (!command.ok()) {
     Log(LogLevel::kWarning, "a job's command cannot be started",
@@ -123,7 +136,7 @@ JobOutputSink JobProcess::SinkOf(OutputRecorder& recorder) {
 
 void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began) {
   limit_at_ = began + plan_.time_limit;
-  for (bool ended = false; !ended;) {
+  for (bool ended = false; !ended && !IsAbandoned();) {
     const absl::Duration now = Now();
     const absl::Duration next =
         std::min({EndIfDue(command, now), recorder.flush_at(), StoreStart(now)});
@@ -132,12 +145,22 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
     news_ = recorder.Flush(Now()) || news_;
     if (std::exchange(news_, false)) on_records_();
   }
-  const auto end = command.Result();
+  if (IsAbandoned() && agent_stops_) return;  // the next process of the agent follows the container
+  const absl::StatusOr<CommandEnd> end =
+      IsAbandoned() ? absl::StatusOr<CommandEnd>(errors::DockerUnreachable(
+                          host_.docker.socket(), "the container cannot be stopped"))
+                    : command.Result();
   if (start_) AppendWithRetry(*std::move(start_));
   if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
   AppendWithRetry(MakeFinal(end, Now() - began, recorder));
   if (folder_.log()->has_final()) command.Remove();
+}
+
+// Returns whether Docker was unreachable for so long that the container cannot be waited for.
+bool JobProcess::IsAbandoned() const {
+  if (plan_.image.empty() || ended_by_ == JobStop::kNone) return false;
+  return Now() >= signal_at_ + (agent_stops_ ? kAbandonAtStop : kAbandon);
 }
 
 // A stop before the start is its outcome.
@@ -147,6 +170,7 @@ v1::JobRecord JobProcess::FinalOfStart(const absl::Status& failure) const {
     return FinalRecord(v1::JOB_OUTCOME_FAILED, "AGENT_STOPPED",
                        "the agent was stopped before the command started");
   }
+  if (Now() >= limit_at_ && !plan_.image.empty()) return TimeLimitFinal(plan_);
   return FinalRecord(v1::JOB_OUTCOME_FAILED,
                      plan_.image.empty() ? "COMMAND_NOT_STARTED" : ReasonOf(failure),
                      ToStd(failure.message()));
@@ -157,52 +181,62 @@ absl::Duration JobProcess::EndIfDue(RunningCommand& command, absl::Duration now)
     if (now >= limit_at_) Stop(JobStop::kTimedOut);
     ended_by_ = stop_;
     if (ended_by_ == JobStop::kNone) return limit_at_;
+    signal_time_ = absl::Now();
+    signal_at_ = now;
     command.Signal(SIGTERM);
     kill_at_ = now + kKillGrace;
   }
-  if (now >= kill_at_ && !std::exchange(killed_, true)) command.Signal(SIGKILL);
-  return killed_ ? absl::InfiniteDuration() : kill_at_;
+  if (now >= kill_at_) {
+    command.Signal(SIGKILL);
+    kill_at_ = now + kKillAgain;  // the daemon may not have received it
+  }
+  return kill_at_;
 }
 
 v1::JobRecord JobProcess::MakeFinal(const absl::StatusOr<CommandEnd>& end, absl::Duration took,
                                     const OutputRecorder& recorder) const {
   v1::JobRecord record;
-  switch (ended_by_) {
-    case JobStop::kNone:
-      if (!end.ok()) {
-        record = FinalRecord(v1::JOB_OUTCOME_LOST, ReasonOf(end.status()),
-                             ToStd(end.status().message()));
-        break;
-      }
-      if (folder_.container() && folder_.container()->boot != BootId() &&
-          end->exit.exit_code == kExitOfLostContainer) {
-        record = FinalRecord(v1::JOB_OUTCOME_LOST, "MACHINE_RESTARTED",
-                             "the machine was restarted while the container ran");
-        break;
-      }
-      record = FinalRecord(v1::JOB_OUTCOME_EXITED, end->out_of_memory ? "OUT_OF_MEMORY" : "",
-                           end->out_of_memory ? MemoryText(plan_) : "");
-      record.mutable_final()->set_exit_code(end->exit.exit_code);
-      break;
-    case JobStop::kCancelled:
-      record = FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "");
-      break;
-    case JobStop::kTimedOut:
-      record = FinalRecord(
-          v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-          absl::StrCat("it ran for longer than ", absl::FormatDuration(absl::Ceil(
-                                                      plan_.time_limit, absl::Milliseconds(100)))));
-      break;
-    case JobStop::kAgentStops:
-      record = FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_STOPPED",
-                           "the agent was stopped, and ended the command");
-      break;
+  if (!end.ok()) {
+    record =
+        FinalRecord(v1::JOB_OUTCOME_LOST, ReasonOf(end.status()), ToStd(end.status().message()));
+  } else {
+    record = FinalOfEnd(*end, recorder.missing() > 0);
+    if (end->started && end->finished) took = *end->finished - *end->started;
   }
   v1::JobRecord::Final& final = *record.mutable_final();
   if (end.ok()) final.set_signal(end->exit.signal);
   ToProto(took, final.mutable_duration());
   final.set_stdout_bytes(recorder.bytes(v1::JOB_STREAM_STDOUT));
   final.set_stderr_bytes(recorder.bytes(v1::JOB_STREAM_STDERR));
+  return record;
+}
+
+v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing) const {
+  // A container may have ended while the agent or Docker was down, before it was to be stopped.
+  const bool by_itself = end.finished && *end.finished < signal_time_;
+  switch (by_itself ? JobStop::kNone : ended_by_) {
+    case JobStop::kNone:
+      break;
+    case JobStop::kCancelled:
+      return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "");
+    case JobStop::kTimedOut:
+      return TimeLimitFinal(plan_);
+    case JobStop::kAgentStops:
+      return FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_STOPPED",
+                         "the agent was stopped, and ended the command");
+  }
+  if (folder_.container() && folder_.container()->boot != BootId() &&
+      end.exit.exit_code == kExitOfLostContainer && end.finished >= BootTime()) {
+    return FinalRecord(v1::JOB_OUTCOME_LOST, "MACHINE_RESTARTED",
+                       "the machine was restarted while the container ran");
+  }
+  absl::Status lost = end.output_lost;
+  if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("the log lost its beginning");
+  v1::JobRecord record =
+      end.out_of_memory
+          ? FinalRecord(v1::JOB_OUTCOME_EXITED, "OUT_OF_MEMORY", MemoryText(plan_))
+          : FinalRecord(v1::JOB_OUTCOME_EXITED, ReasonOf(lost), ToStd(lost.message()));
+  record.mutable_final()->set_exit_code(end.exit.exit_code);
   return record;
 }
 

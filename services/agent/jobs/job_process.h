@@ -25,6 +25,7 @@ namespace muster {
 
 // The objects that the jobs of a node share, and that outlive them.
 struct JobHost {
+  std::string folder;  // of the agent
   std::string node;
   SpoolQuota& quota;
   DockerEngine& docker;
@@ -64,6 +65,8 @@ class JobProcess {
   absl::Duration StoreStart(absl::Duration now);
   // Ends the group if it is due. Returns the time of the next call.
   absl::Duration EndIfDue(RunningCommand& command, absl::Duration now);
+  bool IsAbandoned() const;
+  v1::JobRecord FinalOfEnd(const CommandEnd& end, bool output_missing) const;
   v1::JobRecord MakeFinal(const absl::StatusOr<CommandEnd>& end, absl::Duration took,
                           const OutputRecorder& recorder) const;
   void AppendWithRetry(v1::JobRecord record);
@@ -79,10 +82,11 @@ class JobProcess {
   std::atomic<bool> agent_stops_ = false;
   std::optional<v1::JobRecord> start_;  // if it is not stored yet
   absl::Duration store_start_at_;       // monotonic, as the next
-  absl::Duration limit_at_;
+  absl::Duration limit_at_ = absl::InfiniteDuration();
   absl::Duration kill_at_ = absl::InfiniteDuration();
-  JobStop ended_by_ = JobStop::kNone;  // why the group was ended
-  bool killed_ = false;
+  JobStop ended_by_ = JobStop::kNone;                // why the group was ended
+  absl::Time signal_time_ = absl::InfiniteFuture();  // the first signal, by the wall clock
+  absl::Duration signal_at_;
   bool news_ = false;  // the log has records that were not reported
   int64_t spooled_ = 0;
 };

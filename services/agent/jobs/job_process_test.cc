@@ -115,7 +115,7 @@ class JobProcessTest : public ::testing::Test {
   JobPlan plan_;
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine docker_{"/none"};
-  const JobHost host_{"n1", quota_, docker_};
+  const JobHost host_{"/agent", "n1", quota_, docker_};
   std::unique_ptr<NodeJobFolder> job_;
   std::unique_ptr<JobProcess> process_;
   std::thread thread_;

@@ -10,6 +10,14 @@
 #include "services/common/errors/jobs.h"
 
 namespace muster {
+namespace {
+
+v1::JobRecord RecordsDamaged() {
+  return FinalRecord(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED",
+                     "its records on the node's disk are damaged, and those that follow are lost");
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
                                                           const std::string& id,
@@ -18,7 +26,11 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   const bool unfinished = absl::IsNotFound(folder.status());
   if (!folder.ok() && !unfinished) return folder.status();
   if (!unfinished && ((*folder)->done() || (*folder)->log()->has_final())) return folder;
-  if (!unfinished && (*folder)->container()) return folder;
+  if (!unfinished && (*folder)->container()) {
+    if (!(*folder)->records_damaged()) return folder;
+    RETURN_IF_ERROR((*folder)->log()->Append(RecordsDamaged()));
+    return folder;  // its container is removed
+  }
   if (unfinished || !(*folder)->process()) {
     RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;
@@ -26,12 +38,11 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   const int ended = EndGroup(*(*folder)->process(), absl::StrCat(ToAbsl(kJobVariable), "=", id));
   Log(LogLevel::kWarning, "a job of an earlier process of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
-  const bool damaged = (*folder)->records_damaged();
   const absl::Status died = errors::AgentDied();
-  RETURN_IF_ERROR((*folder)->log()->Append(FinalRecord(
-      v1::JOB_OUTCOME_LOST, damaged ? "RECORDS_DAMAGED" : ReasonOf(died),
-      damaged ? "its records on the node's disk are damaged, and those that follow are lost"
-              : ToStd(died.message()))));
+  RETURN_IF_ERROR((*folder)->log()->Append(
+      (*folder)->records_damaged()
+          ? RecordsDamaged()
+          : FinalRecord(v1::JOB_OUTCOME_LOST, ReasonOf(died), ToStd(died.message()))));
   return folder;
 }
 

@@ -1,5 +1,7 @@
 #include "services/agent/jobs/job_runner.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
+constexpr absl::Duration kSweepEvery = absl::Minutes(10);
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);
 // One sync stores all cancels and refusals of this time: a peer can send any number of them.
 constexpr absl::Duration kStoreAfter = absl::Milliseconds(10);
@@ -45,7 +48,8 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
                 // One for each job that is cancelled, refused or finished.
                 options_.max_cancelled + options_.max_remembered},
                on_records_),
-      tend_(*options_.timers, *options_.executor, [this] { Tend(); }) {}
+      tend_(*options_.timers, *options_.executor, [this] { Tend(); }),
+      sweep_(*options_.timers, *options_.executor, [this] { SweepContainers(); }) {}
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions options,
                                                            std::function<void()> on_records) {
@@ -58,11 +62,13 @@ absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions opti
                                                   std::move(cancelled), std::move(on_records)));
   RETURN_IF_ERROR(runner->Recover());
   runner->tend_.RunAfter(absl::ZeroDuration());
+  runner->sweep_.RunAfter(runner->options_.first_sweep);
   return runner;
 }
 
 JobRunner::~JobRunner() {
   Stop(absl::ZeroDuration());
+  sweep_.Stop();
   tend_.Stop();
   MutexLock lock(mutex_);
   for (const auto& [id, job] : jobs_) {
@@ -303,6 +309,26 @@ void JobRunner::RemoveReported() {
   }
 }
 
+// Removes the containers that a job left when Docker did not answer.
+void JobRunner::SweepContainers() {
+  sweep_.RunAfter(kSweepEvery);
+  if (access(docker_.socket().c_str(), F_OK) != 0) return;  // a node without Docker
+  const auto containers = docker_.ListContainers(kContainerFolderLabel, options_.trust.folder);
+  if (!containers.ok()) return;
+  for (const ContainerState& container : *containers) {
+    const auto label = container.labels.find(std::string(kContainerJobLabel));
+    if (label == container.labels.end()) continue;
+    {
+      MutexLock lock(mutex_);
+      const auto job = jobs_.find(label->second);
+      if (job != jobs_.end() && job->second->state == State::kRunning) continue;
+    }
+    const absl::Status removed = docker_.RemoveContainer(container.id);
+    Log(LogLevel::kWarning, "a container without a job is removed",
+        {{"job", label->second}, {"container", container.id}, {"error", removed}});
+  }
+}
+
 void JobRunner::StoreCancels() {
   if (cancelled_->all_stored()) return;
   std::vector<std::string> stored;
@@ -332,8 +358,9 @@ void JobRunner::StartWaiting() {
 void JobRunner::Begin(Job& job) {
   job.state = State::kRunning;
   ++running_;
-  job.process = std::make_unique<JobProcess>(JobHost{options_.trust.node, quota_, docker_},
-                                             *job.folder, job.id, std::move(job.plan), on_records_);
+  job.process = std::make_unique<JobProcess>(
+      JobHost{options_.trust.folder, options_.trust.node, quota_, docker_}, *job.folder, job.id,
+      std::move(job.plan), on_records_);
   job.thread = std::thread([this, &job] {
     job.process->Run();
     MutexLock lock(mutex_);

@@ -34,7 +34,8 @@ namespace muster {
 struct JobRunnerOptions {
   CommandTrust trust;
   TimerService* timers;  // outlives the runner, as the next
-  Executor* executor;    // starts commands and removes finished jobs; a task waits for the disk
+  Executor* executor;    // starts commands and removes finished jobs; a task waits for the disk,
+                         // another one for Docker
   size_t max_parallel = 16;
   size_t max_waiting = 1'000;            // commands that wait for their turn
   size_t max_remembered = 10'000;        // jobs in the folder, finished ones included
@@ -42,6 +43,8 @@ struct JobRunnerOptions {
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
   std::string docker_socket = "/var/run/docker.sock";  // the daemon that runs containers
+  // When containers without a job are removed, for the first time.
+  absl::Duration first_sweep = absl::Minutes(1);
 };
 
 // Receives commands and cancels, and starts each admitted command when it is its turn. A command
@@ -115,6 +118,7 @@ class JobRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportStored(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  void SweepContainers() ABSL_LOCKS_EXCLUDED(mutex_);
   // The task.
   void Tend() ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveReported() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,6 +146,7 @@ class JobRunner {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   // Last: it uses the members above. RunAfter is called under the lock, after the change.
   ScheduledTask tend_;
+  ScheduledTask sweep_;
 };
 
 }  // namespace muster

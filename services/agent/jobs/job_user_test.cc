@@ -24,7 +24,7 @@ TEST(JobUserTest, CommandRunsAsTheUserOfItsRule) {
   plan.max_output = 1 << 20;
   SpoolQuota quota(1 << 20);
   DockerEngine docker("/none");
-  JobProcess process({"n1", quota, docker}, *job, id, plan, [] {});
+  JobProcess process({"/agent", "n1", quota, docker}, *job, id, plan, [] {});
   process.Run();
   v1::JobRecords records;
   ASSERT_TRUE(job->log()->NextRecords(1 << 20, nullptr, &records).ok());

@@ -24,21 +24,23 @@ v1::JobRecord CutRecord(int64_t bytes) {
 OutputRecorder::OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, int64_t max_output)
     : log_(log), quota_(quota), keep_(keep), max_output_(max_output) {
   const RecordOutbox::Content content = log.content();
-  Of(v1::JOB_STREAM_STDOUT).stored = content.out;
-  Of(v1::JOB_STREAM_STDERR).stored = content.err;
-  kept_ = content.out + content.err;
+  for (const auto& [name, known] : {std::pair(v1::JOB_STREAM_STDOUT, &content.out),
+                                    std::pair(v1::JOB_STREAM_STDERR, &content.err)}) {
+    Of(name).stored = known->in_log.bytes();
+    Of(name).total = known->bytes - known->in_log.bytes();  // what the log lacks
+    kept_ += known->bytes;
+  }
   cutting_ = content.cut;
   cut_ = -content.cut_bytes;  // they come again
 }
 
 bool OutputRecorder::Add(v1::JobStream name, std::string_view data, absl::Duration now) {
   Stream& stream = Of(name);
-  const int64_t before_stream = stream.total;
   stream.total += static_cast<int64_t>(data.size());
   if (!keep_) return false;
-  if (before_stream < stream.stored) {
-    data.remove_prefix(std::min(data.size(), static_cast<size_t>(stream.stored - before_stream)));
-  }
+  const size_t again = std::min(data.size(), static_cast<size_t>(stream.stored));
+  stream.stored -= static_cast<int64_t>(again);
+  data.remove_prefix(again);
   const int64_t before = spent_;
   while (!data.empty()) {
     if (cutting_) {

@@ -36,6 +36,9 @@ class OutputRecorder {
   // Flushes. Returns the record of the bytes that were cut since the last one, if any.
   std::optional<v1::JobRecord> Finish();
 
+  // Returns how much of the output that comes again has not come.
+  int64_t missing() const { return streams_[0].stored + streams_[1].stored; }
+
   int64_t bytes(v1::JobStream stream) const { return Of(stream).total; }
   // Returns the quota that it uses.
   int64_t spent() const { return spent_; }
@@ -45,7 +48,7 @@ class OutputRecorder {
     std::string waiting;  // at most one record
     absl::Duration since;
     int64_t total = 0;
-    int64_t stored = 0;  // bytes at the beginning that the log had already
+    int64_t stored = 0;  // bytes that come again, and that the log has already
   };
 
   Stream& Of(v1::JobStream stream) { return streams_[stream == v1::JOB_STREAM_STDERR ? 1 : 0]; }

@@ -1,6 +1,7 @@
 #include "services/agent/jobs/process_mark.h"
 
 #include <signal.h>
+#include <time.h>
 
 #include <filesystem>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
@@ -69,6 +71,12 @@ std::vector<pid_t> MembersOf(pid_t group) {
 std::string BootId() {
   const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
+}
+
+absl::Time BootTime() {
+  timespec since = {};
+  clock_gettime(CLOCK_BOOTTIME, &since);
+  return absl::Now() - absl::DurationFromTimespec(since);
 }
 
 absl::StatusOr<ProcessMark> ProcessMark::Of(pid_t pid) {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace muster {
 
@@ -17,6 +18,8 @@ inline constexpr std::string_view kJobVariable = "MUSTER_JOB";
 
 // Returns the id of this boot of the machine.
 std::string BootId();
+// Returns when the machine was started.
+absl::Time BootTime();
 
 // The leader of a process group. The start time distinguishes it from a later process with its id.
 struct ProcessMark {

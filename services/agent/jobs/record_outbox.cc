@@ -93,8 +93,10 @@ void RecordOutbox::Count(v1::JobRecord* record) {
   if (record->has_final()) final_sequence_ = sequence_;
   if (record->has_started()) content_.started = true;
   if (record->has_output()) {
-    const bool err = record->output().stream() == v1::JOB_STREAM_STDERR;
-    (err ? content_.err : content_.out) += static_cast<int64_t>(record->output().data().size());
+    Stream& stream =
+        record->output().stream() == v1::JOB_STREAM_STDERR ? content_.err : content_.out;
+    stream.bytes += static_cast<int64_t>(record->output().data().size());
+    stream.in_log.Add(record->output().data());
   }
   if (record->has_cut()) {
     content_.cut = true;

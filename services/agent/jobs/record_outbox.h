@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/agent/docker/daemon_log.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
 #include "services/common/jobs/records_signature.h"
@@ -60,10 +61,14 @@ class RecordOutbox {
   bool RewindIfStalled();
 
   // The records so far: whether one is of the start, and the bytes of their output, and of cuts.
+  struct Stream {
+    int64_t bytes = 0;
+    DaemonLogBytes in_log;
+  };
   struct Content {
     bool started = false;
-    int64_t out = 0;
-    int64_t err = 0;
+    Stream out;
+    Stream err;
     bool cut = false;
     int64_t cut_bytes = 0;
   };

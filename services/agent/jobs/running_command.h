@@ -3,8 +3,10 @@
 #define MUSTER_SERVICES_AGENT_JOBS_RUNNING_COMMAND_H_
 
 #include <functional>
+#include <optional>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
@@ -20,6 +22,11 @@ struct CommandEnd {
   ExitStatus exit;
   // The kernel ended a process of it because of its memory limit; not necessarily the command.
   bool out_of_memory = false;
+  // When it ran, if that is known: an end before a stop is no result of the stop.
+  std::optional<absl::Time> started;
+  std::optional<absl::Time> finished;
+  // Why some of the output is missing; OK if none is.
+  absl::Status output_lost;
 };
 
 // A command on the node (command_process.h) or in a container (command_container.h). Its output is

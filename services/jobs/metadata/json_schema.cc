@@ -5,6 +5,8 @@
 
 #include <re2/re2.h>
 
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <utility>
@@ -35,6 +37,10 @@ constexpr int kMaxParts = 2'000;
 constexpr int kMaxDepth = 16;
 constexpr int kMaxValueDepth = 32;
 constexpr size_t kMaxPattern = 1'024;
+constexpr size_t kMaxPatterns = 100;
+// Parts of a schema times values. Each value is checked by each part in the worst case.
+constexpr int64_t kMaxWork = 2'000'000;
+constexpr int64_t kMaxExplained = 20'000;
 constexpr size_t kMaxFaults = 20;  // a longer list is not useful
 constexpr std::string_view kLocal = "#/definitions/";
 
@@ -47,11 +53,19 @@ absl::Status Fault(const std::string& place, std::string_view problem) {
   return errors::InvalidSchema(place.empty() ? "/" : place, problem);
 }
 
+// Keywords that valijson checks with std::regex, whose time and stack grow with the value, with a
+// comparison of all pairs, or with a division by zero.
+bool IsCheckedHere(std::string_view keyword) {
+  return keyword == "pattern" || keyword == "multipleOf" || keyword == "uniqueItems";
+}
+
 // Copies a schema without its references, and checks it.
 class SchemaReader {
  public:
   SchemaReader(const Json& definitions, Patterns* patterns)
       : definitions_(definitions), patterns_(patterns) {}
+
+  int parts() const { return parts_; }
 
   absl::StatusOr<Json> Read(const Json& schema, const std::string& place, int depth,
                             bool combined) {
@@ -98,9 +112,11 @@ class SchemaReader {
       case SchemaKeyword::kUnsupported:
         return Fault(place, "this keyword is not supported here");
       case SchemaKeyword::kAnnotation:
+        RETURN_IF_ERROR(Charge(value, place));
         return value;
       case SchemaKeyword::kPlain:
-        if (name == "pattern") RETURN_IF_ERROR(AddPattern(value, place, combined));
+        RETURN_IF_ERROR(Charge(value, place));
+        RETURN_IF_ERROR(CheckPlain(name, value, place, combined));
         return value;
       case SchemaKeyword::kSchema:
         return Read(value, place, depth + 1, combined);
@@ -146,15 +162,46 @@ class SchemaReader {
     return read;
   }
 
-  absl::Status AddPattern(const Json& value, const std::string& place, bool combined) {
+  // A definition that is referenced often is copied often.
+  absl::Status Charge(const Json& value, const std::string& place) {
+    bytes_ += value.dump(-1, ' ', false, Json::error_handler_t::replace).size();
+    if (bytes_ <= kMaxText) return absl::OkStatus();
+    return Fault(place, "the schema has more than 256 KiB without references");
+  }
+
+  absl::Status CheckPlain(const std::string& name, const Json& value, const std::string& place,
+                          bool combined) {
+    if (IsCheckedHere(name) && combined) {
+      return Fault(place, "this keyword below a combination is not supported");
+    }
+    if (name == "pattern") return AddPattern(value, place);
+    if (name == "multipleOf" && (!value.is_number() || !(value.get<double>() > 0))) {
+      return Fault(place, "must be a number above 0");
+    }
+    if (name == "uniqueItems" && !value.is_boolean()) return Fault(place, "must be true or false");
+    if (name != "type") return absl::OkStatus();
+    static const std::set<std::string> kTypes = {"array",  "boolean", "integer", "null",
+                                                 "number", "object",  "string"};
+    for (const Json& type : value.is_array() ? value : Json::array({value})) {
+      if (!type.is_string() || !kTypes.contains(type.get<std::string>())) {
+        return Fault(place, "a type is array, boolean, integer, null, number, object or string");
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status AddPattern(const Json& value, const std::string& place) {
     if (!value.is_string()) return Fault(place, "must be text");
     const auto text = value.get<std::string>();
-    if (combined) return Fault(place, "a pattern below a combination is not supported");
+    if (patterns_->contains(text)) return absl::OkStatus();
+    if (patterns_->size() >= kMaxPatterns) {
+      return Fault(place, absl::StrCat("more than ", kMaxPatterns, " patterns"));
+    }
     if (text.size() > kMaxPattern) {
       return Fault(place, absl::StrCat("a pattern has at most ", kMaxPattern, " bytes"));
     }
     RE2::Options options(RE2::Quiet);
-    options.set_max_mem(1 << 20);
+    options.set_max_mem(256 << 10);
     auto pattern = std::make_unique<const RE2>(text, options);
     if (!pattern->ok()) {
       return Fault(place, absl::StrCat("not a pattern in the syntax of RE2: ", pattern->error()));
@@ -166,30 +213,37 @@ class SchemaReader {
   const Json& definitions_;
   Patterns* const patterns_;
   int parts_ = 0;
+  size_t bytes_ = 0;
   std::set<std::string> open_;  // definitions that are being read
 };
 
-// Returns a copy without the keywords that valijson would check with std::regex, whose time and
-// stack grow with the value.
-Json WithoutRegularExpressions(const Json& schema) {
+// Returns a copy for valijson.
+Json ForValijson(const Json& schema) {
   if (schema.is_array()) {
     Json copy = Json::array();
-    for (const Json& element : schema) copy.push_back(WithoutRegularExpressions(element));
+    for (const Json& element : schema) copy.push_back(ForValijson(element));
     return copy;
   }
   if (!schema.is_object()) return schema;
   Json copy = Json::object();
   for (const auto& [name, value] : schema.items()) {
-    if (name == "pattern" || name == "format") continue;
+    if (IsCheckedHere(name) || name == "format") continue;
+    if (name == "dependencies") {  // its members are no keywords
+      copy[name] = Json::object();
+      for (const auto& [member, part] : value.items()) {
+        copy[name][member] = part.is_array() ? part : ForValijson(part);
+      }
+      continue;
+    }
     switch (KindOfKeyword(name)) {
       case SchemaKeyword::kSchema:
       case SchemaKeyword::kCombination:
-        copy[name] = WithoutRegularExpressions(value);
+        copy[name] = ForValijson(value);
         break;
       case SchemaKeyword::kSchemas:
         copy[name] = Json::object();
         for (const auto& [member, part] : value.items()) {
-          copy[name][member] = WithoutRegularExpressions(part);
+          copy[name][member] = ForValijson(part);
         }
         break;
       default:
@@ -206,9 +260,33 @@ int DepthOf(const Json& value, int limit) {
   return deepest + 1;
 }
 
-// Checks the patterns of a schema, which are not in what valijson knows.
-void CheckPatterns(const Json& schema, const Patterns& patterns, const Json& value,
-                   const std::string& place, std::vector<std::string>* faults) {
+int64_t CountOf(const Json& value) {
+  int64_t count = 1;
+  if (value.is_structured()) {
+    for (const Json& part : value) count += CountOf(part);
+  }
+  return count;
+}
+
+bool IsMultiple(const Json& value, const Json& of) {
+  if (value.is_number_integer() && of.is_number_integer()) {
+    return value.get<int64_t>() % of.get<int64_t>() == 0;
+  }
+  const double quotient = value.get<double>() / of.get<double>();
+  return std::abs(quotient - std::round(quotient)) < 1e-9;
+}
+
+bool HasEqualItems(const Json& list) {
+  std::set<std::string> seen;
+  for (const Json& item : list) {
+    if (!seen.insert(item.dump(-1, ' ', false, Json::error_handler_t::replace)).second) return true;
+  }
+  return false;
+}
+
+// Checks the keywords that valijson does not see.
+void CheckRest(const Json& schema, const Patterns& patterns, const Json& value,
+               const std::string& place, std::vector<std::string>* faults) {
   if (!schema.is_object() || faults->size() >= kMaxFaults) return;
   if (const auto pattern = schema.find("pattern"); pattern != schema.end() && value.is_string()) {
     const auto& text = pattern->get_ref<const std::string&>();
@@ -216,9 +294,20 @@ void CheckPatterns(const Json& schema, const Patterns& patterns, const Json& val
       faults->push_back(absl::StrCat(place.empty() ? "/" : place, ": does not match ", text));
     }
   }
+  const auto add = [&](std::string_view fault) {
+    faults->push_back(absl::StrCat(place.empty() ? "/" : place, ": ", ToAbsl(fault)));
+  };
+  if (const auto of = schema.find("multipleOf");
+      of != schema.end() && value.is_number() && !IsMultiple(value, *of)) {
+    add(absl::StrCat("is not a multiple of ", of->dump()));
+  }
+  if (const auto unique = schema.find("uniqueItems");
+      unique != schema.end() && *unique == Json(true) && value.is_array() && HasEqualItems(value)) {
+    add("has equal items");
+  }
   if (const auto items = schema.find("items"); items != schema.end() && value.is_array()) {
     for (size_t i = 0; i < value.size(); ++i) {
-      CheckPatterns(*items, patterns, value[i], Below(place, absl::StrCat(i)), faults);
+      CheckRest(*items, patterns, value[i], Below(place, absl::StrCat(i)), faults);
     }
   }
   if (!value.is_object()) return;
@@ -226,9 +315,9 @@ void CheckPatterns(const Json& schema, const Patterns& patterns, const Json& val
   const auto others = schema.find("additionalProperties");
   for (const auto& [name, member] : value.items()) {
     if (properties != schema.end() && properties->contains(name)) {
-      CheckPatterns((*properties)[name], patterns, member, Below(place, name), faults);
+      CheckRest((*properties)[name], patterns, member, Below(place, name), faults);
     } else if (others != schema.end()) {
-      CheckPatterns(*others, patterns, member, Below(place, name), faults);
+      CheckRest(*others, patterns, member, Below(place, name), faults);
     }
   }
 }
@@ -245,11 +334,22 @@ std::string PlaceOf(const std::vector<std::string>& context) {
   return place.empty() ? "/" : place;
 }
 
+void Explain(const valijson::Schema& schema, const valijson::adapters::NlohmannJsonAdapter& value,
+             std::vector<std::string>* faults) {
+  valijson::ValidationResults results;
+  valijson::Validator().validate(schema, value, &results);
+  for (const valijson::ValidationResults::Error& error : results) {
+    if (faults->size() >= kMaxFaults) break;
+    faults->push_back(absl::StrCat(PlaceOf(error.context), ": ", error.description));
+  }
+}
+
 }  // namespace
 
 struct JsonSchema::Compiled {
   valijson::Schema schema;
   Patterns patterns;
+  int64_t parts = 0;
 };
 
 JsonSchema::JsonSchema(Json json, std::unique_ptr<const Compiled> compiled)
@@ -262,12 +362,10 @@ absl::StatusOr<JsonSchema> JsonSchema::Parse(const Json& schema, const Json& def
   auto compiled = std::make_unique<Compiled>();
   SchemaReader reader(definitions, &compiled->patterns);
   ASSIGN_OR_RETURN(Json json, reader.Read(schema, "", 1, /*combined=*/false));
-  if (json.dump(-1, ' ', false, Json::error_handler_t::replace).size() > kMaxText) {
-    return Fault("", "it has more than 256 KiB without references");
-  }
+  compiled->parts = reader.parts();
   try {
     // A schema of true or false is an object for valijson.
-    const Json plain = json.is_object()      ? WithoutRegularExpressions(json)
+    const Json plain = json.is_object()      ? ForValijson(json)
                        : json == Json(false) ? Json{{"not", Json::object()}}
                                              : Json::object();
     const valijson::adapters::NlohmannJsonAdapter adapter(plain);
@@ -282,16 +380,16 @@ std::vector<std::string> JsonSchema::Validate(const Json& value) const {
   if (DepthOf(value, kMaxValueDepth + 1) > kMaxValueDepth) {
     return {absl::StrCat("/: more than ", kMaxValueDepth, " levels")};
   }
+  const int64_t work = CountOf(value) * compiled_->parts;
+  if (work > kMaxWork) return {"/: schema and value are too large together"};
   std::vector<std::string> faults;
-  valijson::ValidationResults results;
   const valijson::adapters::NlohmannJsonAdapter adapter(value);
-  valijson::Validator validator;
-  validator.validate(compiled_->schema, adapter, &results);
-  for (const valijson::ValidationResults::Error& error : results) {
-    if (faults.size() >= kMaxFaults) break;
-    faults.push_back(absl::StrCat(PlaceOf(error.context), ": ", error.description));
+  if (!valijson::Validator().validate(compiled_->schema, adapter, nullptr)) {
+    // The number of explanations grows with the work, too.
+    if (work <= kMaxExplained) Explain(compiled_->schema, adapter, &faults);
+    if (faults.empty()) faults.push_back("/: the schema does not admit the value");
   }
-  CheckPatterns(json_, compiled_->patterns, value, "", &faults);
+  CheckRest(json_, compiled_->patterns, value, "", &faults);
   return faults;
 }
 

@@ -116,6 +116,38 @@ TEST(JsonSchemaTest, PatternsTakeLinearTime) {
   EXPECT_THAT(Refusal(R"j({"anyOf": [{"pattern": "a"}]})j"), HasSubstr("/anyOf/0/pattern"));
 }
 
+TEST(JsonSchemaTest, LargeSchemasAndValuesTakeBoundedTime) {
+  EXPECT_THAT(Refusal(R"j({"multipleOf": 0})j"),
+              HasSubstr("/multipleOf: must be a number above 0"));
+  EXPECT_THAT(Refusal(R"j({"multipleOf": -1})j"), HasSubstr("above 0"));
+  EXPECT_NE(Faults(Schema(R"j({"multipleOf": 2})j"), "4.5"), "");
+  EXPECT_EQ(Faults(Schema(R"j({"multipleOf": 0.1})j"), "0.3"), "");
+  const JsonSchema unique = Schema(R"j({"uniqueItems": true})j");
+  EXPECT_THAT(unique.Validate(Json(std::vector<int>(19'000, 1))),
+              ElementsAre("/: has equal items"));
+  Json distinct = Json::array();
+  for (int i = 0; i < 19'000; ++i) distinct.push_back(i);
+  EXPECT_THAT(unique.Validate(distinct), IsEmpty());
+  Json all = Json::array();
+  for (int i = 0; i < 900; ++i) all.push_back({{"items", {{"type", "string"}}}});
+  const auto wide = JsonSchema::Parse({{"allOf", all}}, nullptr);
+  ASSERT_TRUE(wide.ok()) << wide.status();
+  EXPECT_THAT(wide->Validate(distinct), ElementsAre(HasSubstr("too large together")));
+  Json values = Json::array();
+  for (int i = 0; i < 10'000; ++i) values.push_back(i);
+  Json properties;
+  for (int i = 0; i < 1'900; ++i) properties[absl::StrCat(i)] = {{"$ref", "#/definitions/v"}};
+  const auto copied = JsonSchema::Parse({{"properties", properties}}, {{"v", {{"enum", values}}}});
+  EXPECT_THAT(std::string(copied.status().message()), HasSubstr("more than 256 KiB"));
+}
+
+TEST(JsonSchemaTest, NamesOfMembersAreNoKeywords) {
+  EXPECT_NE(Faults(Schema(R"j({"dependencies": {"pattern": ["flags"]}})j"), R"j({"pattern": 1})j"),
+            "");
+  EXPECT_NE(Faults(Schema(R"j({"propertyNames": {"maxLength": 3}})j"), R"j({"toolong": 1})j"), "");
+  EXPECT_THAT(Refusal(R"j({"type": "any"})j"), HasSubstr("/type: a type is"));
+}
+
 TEST(JsonSchemaTest, MistakesNameTheirPlaces) {
   EXPECT_THAT(Refusal(R"j({"properties": {"a": {"typ": "string"}}})j"),
               HasSubstr("/properties/a/typ: no such keyword"));

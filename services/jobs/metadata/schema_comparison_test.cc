@@ -61,7 +61,7 @@ TEST(SchemaComparisonTest, WiderSchemasAreRefusedWithTheReason) {
            {R"j({"type": "integer", "minimum": 1})j",
             R"j({"type": "integer", "exclusiveMinimum": 1})j",
             "\"exclusiveMinimum\" of the type is 1"},
-           {R"j({"enum": ["a", "z"]})j", R"j({"enum": ["a", "b"]})j", "does not admit \"z\""},
+           {R"j({"enum": ["a", "z"]})j", R"j({"enum": ["a", "b"]})j", "does not admit value 2"},
            {R"j({"type": "string"})j", R"j({"type": "string", "enum": ["a"]})j",
             "lists its values"},
            {R"j({"type": "string", "pattern": "^ab"})j", R"j({"type": "string", "pattern": "^a"})j",

@@ -26,7 +26,7 @@ for name in $(busybox --list); do
   [ "$name" = busybox ] || ln -s busybox "$1/image/bin/$name"
 done
 tar -C "$1/image" --sort=name --mtime=@0 --owner=0 --group=0 -c . |
-  docker -H "unix://$2" import -c 'CMD ["/bin/sh"]' -
+  docker -H "unix://$2" import -c 'CMD ["/bin/sh"]' -c 'VOLUME /data' -
 )";
 
 std::string Contents(const std::string& path) {

@@ -18,7 +18,7 @@ class TestDocker {
   ~TestDocker();
 
   const std::string& socket() const { return socket_; }
-  // Returns the id of an image with busybox.
+  // Returns the id of an image with busybox, and with a volume at /data.
   const std::string& image() const { return image_; }
 
   // Kills the daemon; its containers run on if they were started with live-restore.

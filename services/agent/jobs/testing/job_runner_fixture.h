@@ -67,6 +67,8 @@ class JobRunnerFixture : public ::testing::Test {
     options.max_remembered = max_remembered_;
     options.max_cancelled = max_cancelled_;
     options.max_spool = max_spool_;
+    options.docker_socket = docker_socket_;
+    options.first_sweep = first_sweep_;
     auto opened = JobRunner::Open(std::move(options), [this] {
       MutexLock lock(mutex_);
       news_ = true;
@@ -190,6 +192,8 @@ class JobRunnerFixture : public ::testing::Test {
   size_t max_remembered_ = 10'000;
   size_t max_cancelled_ = 5'000;
   int64_t max_spool_ = int64_t{1} << 30;
+  std::string docker_socket_ = "/none";
+  absl::Duration first_sweep_ = absl::Minutes(1);
   FinalSigner sign_;
   TestCommands commands_;
   const std::unique_ptr<TimerService> timers_ = MakeTimerService(100);
