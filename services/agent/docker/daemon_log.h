@@ -1,4 +1,4 @@
-// What the log of a Docker daemon keeps of an output.
+// The log of a Docker daemon, as far as it differs from an output.
 #ifndef MUSTER_SERVICES_AGENT_DOCKER_DAEMON_LOG_H_
 #define MUSTER_SERVICES_AGENT_DOCKER_DAEMON_LOG_H_
 

@@ -196,7 +196,7 @@ void CommandContainer::Reopen() {
   complete_ = state->ended();
 }
 
-// A container that was not started has no effects. Its start may still be on its way.
+// A container that was not started has no effects. Its start may still be executed.
 void CommandContainer::RemoveUnstarted() {
   if (!unstarted_since_) unstarted_since_ = Now();
   if (Now() - *unstarted_since_ < kStartGrace) return;
