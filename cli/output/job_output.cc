@@ -76,6 +76,7 @@ void JobOutput::HandleRecord(const v1::JobRecord& record, std::optional<int64_t>
       PrintCut(record.node());
       lines_.Finish(record.node());
       PrintUnverified(record);
+      PrintRemark(record);
       PrintOutcome(record);
       break;
     case v1::JobRecord::kBranch:
@@ -107,6 +108,13 @@ void JobOutput::PrintUnverified(const v1::JobRecord& record) {
       absl::StrCat(
           record.node(),
           ": the output is not what the node signed; it may have been changed or lost in transit"));
+}
+
+// A container can succeed although output was lost, or a process of it ended for lack of memory.
+void JobOutput::PrintRemark(const v1::JobRecord& record) {
+  if (!FailureText(record.final()).empty() || record.final().detail().empty()) return;
+  HideSummary();
+  PrintMessage(console_, absl::StrCat(record.node(), ": ", record.final().detail()));
 }
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {

@@ -45,6 +45,7 @@ class JobOutput {
   // Prints how much output of the node was omitted since its last line.
   void PrintCut(const std::string& node);
   void PrintUnverified(const v1::JobRecord& record);
+  void PrintRemark(const v1::JobRecord& record);
   // Notes whether the node failed. Returns true if that is new.
   bool SetFailed(const v1::JobRecord& record);
   // Prints the failure, or that a node succeeded after it was given up.

@@ -53,6 +53,16 @@ TEST_F(JobOutputTest, NodeHasAnsweredWithItsFirstRecord) {
   EXPECT_THAT(output_.WithoutAnswer({"n1", "n2", "n3"}), IsEmpty());
 }
 
+TEST_F(JobOutputTest, RemarkOfACommandThatSucceededIsPrinted) {
+  v1::WatchJobResponse response;
+  v1::JobRecord& record = *response.add_records();
+  record.set_node("n1");
+  record.mutable_final()->set_outcome(v1::JOB_OUTCOME_EXITED);
+  record.mutable_final()->set_detail("the log lost its beginning");
+  output_.HandleResponse(response);
+  EXPECT_EQ(err_.str(), "n1: the log lost its beginning\n");
+}
+
 TEST_F(JobOutputTest, CommandWithoutArgumentsIsItsActionAndClasses) {
   v1::Job job;
   job.set_action("rudder");

@@ -271,8 +271,8 @@ absl::StatusOr<ContainerState> DockerEngine::InspectContainer(const std::string&
   found.exit_code = Member<int64_t>(state, "ExitCode", 0);
   found.out_of_memory = Member(state, "OOMKilled", false);
   found.error = Member<std::string>(state, "Error", "");
-  found.started = TimeOf(state, "StartedAt").value_or(found.started);
-  found.finished = TimeOf(state, "FinishedAt").value_or(found.finished);
+  found.started = TimeOf(state, "StartedAt");
+  found.finished = TimeOf(state, "FinishedAt");
   found.labels = Labels(Object(json, "Config"));
   if (found.id.empty() || found.status.empty()) {
     return errors::DockerAnswerInvalid("GET /containers", "it has no id or state");

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,8 +52,9 @@ struct ContainerState {
   // The kernel ended a process of the container, not necessarily the first one.
   bool out_of_memory = false;
   std::string error;  // of the daemon, about the start
-  absl::Time started = absl::InfinitePast();
-  absl::Time finished = absl::InfiniteFuture();
+  std::optional<absl::Time> started;
+  // May be some milliseconds before `started`, which the daemon notes after the program has begun.
+  std::optional<absl::Time> finished;
   std::map<std::string, std::string> labels;
 
   bool ended() const { return status == "exited" || status == "dead"; }

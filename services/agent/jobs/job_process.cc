@@ -201,7 +201,9 @@ v1::JobRecord JobProcess::MakeFinal(const absl::StatusOr<CommandEnd>& end, absl:
         FinalRecord(v1::JOB_OUTCOME_LOST, ReasonOf(end.status()), ToStd(end.status().message()));
   } else {
     record = FinalOfEnd(*end, recorder.missing() > 0);
-    if (end->started && end->finished) took = *end->finished - *end->started;
+    if (end->started && end->finished) {
+      took = std::max(*end->finished - *end->started, absl::ZeroDuration());
+    }
   }
   v1::JobRecord::Final& final = *record.mutable_final();
   if (end.ok()) final.set_signal(end->exit.signal);
@@ -226,7 +228,8 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
                          "the agent was stopped, and ended the command");
   }
   if (folder_.container() && folder_.container()->boot != BootId() &&
-      end.exit.exit_code == kExitOfLostContainer && end.finished >= BootTime()) {
+      end.exit.exit_code == kExitOfLostContainer &&
+      (!end.finished || *end.finished >= BootTime())) {
     return FinalRecord(v1::JOB_OUTCOME_LOST, "MACHINE_RESTARTED",
                        "the machine was restarted while the container ran");
   }
