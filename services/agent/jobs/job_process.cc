@@ -136,7 +136,8 @@ JobOutputSink JobProcess::SinkOf(OutputRecorder& recorder) {
 
 void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began) {
   limit_at_ = began + plan_.time_limit;
-  for (bool ended = false; !ended && !IsAbandoned();) {
+  bool ended = false;
+  while (!ended && !IsAbandoned()) {
     const absl::Duration now = Now();
     const absl::Duration next =
         std::min({EndIfDue(command, now), recorder.flush_at(), StoreStart(now)});
@@ -145,11 +146,11 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
     news_ = recorder.Flush(Now()) || news_;
     if (std::exchange(news_, false)) on_records_();
   }
-  if (IsAbandoned() && agent_stops_) return;  // the next process of the agent follows the container
+  if (!ended && agent_stops_) return;  // the next process of the agent follows the container
   const absl::StatusOr<CommandEnd> end =
-      IsAbandoned() ? absl::StatusOr<CommandEnd>(errors::DockerUnreachable(
-                          host_.docker.socket(), "the container cannot be stopped"))
-                    : command.Result();
+      ended ? command.Result()
+            : absl::StatusOr<CommandEnd>(errors::DockerUnreachable(
+                  host_.docker.socket(), "the container cannot be stopped"));
   if (start_) AppendWithRetry(*std::move(start_));
   if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
