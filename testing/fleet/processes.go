@@ -85,27 +85,6 @@ func (p Process) ResetPeak() error {
 
 // Processes finds all processes of this home, by the home in their environment, which services inherit.
 func (f *Fleet) Processes() []Process {
-	return processesWith(func(environment string) bool {
-		return strings.Contains(environment, "\x00MUSTER_HOME="+f.Home+"\x00")
-	})
-}
-
-// RemoveHome removes the home of a machine whose programs were ended. Before that it kills what they left running, such
-// as the tools of a killed agent, which have folders of the home in their environment and would make them again.
-func RemoveHome(home string) error {
-	for range 3 { // a killed process may just have started another one
-		for _, process := range processesWith(func(environment string) bool {
-			return strings.Contains(environment, "="+home+"/") || strings.Contains(environment, "="+home+"\x00")
-		}) {
-			process.Kill()
-		}
-	}
-	return os.RemoveAll(home)
-}
-
-// processesWith finds the running processes with a matching environment, whose variables each begin and end with a zero
-// byte.
-func processesWith(matches func(environment string) bool) []Process {
 	var found []Process
 	folders, _ := filepath.Glob("/proc/[0-9]*")
 	for _, folder := range folders {
@@ -114,7 +93,7 @@ func processesWith(matches func(environment string) bool) []Process {
 			continue
 		}
 		environment, err := os.ReadFile(folder + "/environ")
-		if err != nil || !matches("\x00"+string(environment)) {
+		if err != nil || !strings.Contains("\x00"+string(environment), "\x00MUSTER_HOME="+f.Home+"\x00") {
 			continue
 		}
 		program, err := os.Readlink(folder + "/exe")

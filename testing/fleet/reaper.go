@@ -12,16 +12,20 @@ import (
 // time limit does not clean up.
 const reap = `
 cat >/dev/null
-for round in 1 2 3; do
-	for environment in $(grep -slzxF -e "MUSTER_HOME=$1" -e "TMPDIR=$1" /proc/[0-9]*/environ); do
+round=0
+while environments=$(grep -slzE -e "=$1(/|\$)" /proc/[0-9]*/environ)
+	[ -n "$environments" ] && [ "$round" -lt 100 ]
+do
+	for environment in $environments; do
 		process=${environment#/proc/}
 		kill -9 "${process%/environ}" 2>/dev/null
 	done
+	round=$((round + 1))
 done
 rm -rf "$1"`
 
 // startReaper watches over a folder until the writer is closed, explicitly or by the end of this program. Then wait for
-// the command. It kills every process with this home or temporary folder, and removes the folder.
+// the command. It kills every process that has the folder, or a path in it, in its environment, and removes the folder.
 func startReaper(folder string) (io.WriteCloser, *exec.Cmd, error) {
 	command := exec.Command("/bin/sh", "-c", reap, "reaper", folder)
 	command.Env = []string{"PATH=" + os.Getenv("PATH")}      // otherwise one reaper would kill another
@@ -31,6 +35,16 @@ func startReaper(folder string) (io.WriteCloser, *exec.Cmd, error) {
 		return nil, nil, err
 	}
 	return alive, command, command.Start()
+}
+
+// RemoveHome removes the home of a machine whose programs were ended. Before that it kills what they left running, such
+// as the tools of a killed agent, which would make their folders again.
+func RemoveHome(home string) error {
+	alive, reaper, err := startReaper(home)
+	if err != nil {
+		return err
+	}
+	return errors.Join(alive.Close(), reaper.Wait())
 }
 
 // KeepTemporaryFiles creates a folder for temporary files of this program and its children. `end` removes it; it is
