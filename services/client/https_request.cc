@@ -24,13 +24,6 @@ std::string BaseOf(std::string_view url) {
   return std::string(url.substr(0, path));
 }
 
-std::string Escape(CURL* curl, std::string_view segment) {
-  char* escaped = curl_easy_escape(curl, segment.data(), static_cast<int>(segment.size()));
-  std::string text = escaped == nullptr ? std::string() : std::string(escaped);
-  curl_free(escaped);
-  return text;
-}
-
 size_t TakeAnswer(char* data, size_t size, size_t count, void* user) {
   std::string& answer = static_cast<Exchange*>(user)->answer;
   answer.append(data, std::min(size * count, kMostAnswer - answer.size()));
@@ -83,9 +76,9 @@ Curl NewRequest(const HttpsOptions& options, Exchange& exchange) {
 
 std::string UrlOf(CURL* curl, const HttpsOptions& options, std::string_view kind,
                   std::string_view plugin, std::string_view node) {
-  const std::string where = node == "global" ? "global" : "by-node/" + Escape(curl, node);
+  const std::string where = node == "global" ? "global" : "by-node/" + UrlEscaped(node);
   return absl::StrCat(BaseOf(options.url), "/api/v1/", ToAbsl(kind), "/", where, "/",
-                      Escape(curl, plugin));
+                      UrlEscaped(plugin));
 }
 
 absl::StatusOr<long> Perform(CURL* curl, const Exchange& exchange, const std::string& url) {

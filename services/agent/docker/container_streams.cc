@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/poll_time.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/docker.h"
 
@@ -103,9 +104,9 @@ void ContainerStreams::Pass(ContainerStream stream, std::string_view data) {
 
 void ContainerStreams::Wait(int wake, absl::Duration limit) {
   curl_waitfd other = {wake, CURL_WAIT_POLLIN, 0};
-  const auto milliseconds = absl::ToInt64Milliseconds(
-      absl::Ceil(std::clamp(limit, absl::ZeroDuration(), kLongestPoll), absl::Milliseconds(1)));
-  curl_multi_poll(multi_, &other, wake >= 0 ? 1 : 0, static_cast<int>(milliseconds), nullptr);
+  // libcurl refuses -1.
+  curl_multi_poll(multi_, &other, wake >= 0 ? 1 : 0,
+                  PollMilliseconds(std::min(limit, kLongestPoll)), nullptr);
   Perform();
 }
 

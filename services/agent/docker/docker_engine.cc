@@ -5,7 +5,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -14,6 +13,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/docker.h"
+#include "services/common/rpc/https_handle.h"
 
 namespace muster {
 namespace {
@@ -29,22 +29,6 @@ constexpr size_t kMaxProgressLine = size_t{64} << 10;
 constexpr size_t kMaxErrorText = size_t{1} << 10;
 constexpr int64_t kMemoryFolder = int64_t{64} << 20;
 constexpr int kAnyUser = 01777;  // may write to it, as to /tmp
-
-// Returns the members of a query as text, with the reserved characters of RFC 3986 encoded.
-std::string Encoded(std::string_view text) {
-  static constexpr std::string_view kDigits = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    if (absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '.' || c == '_' ||
-        c == '~') {
-      encoded.push_back(c);
-      continue;
-    }
-    const auto byte = static_cast<unsigned char>(c);
-    encoded.append({'%', kDigits[byte >> 4], kDigits[byte & 15]});
-  }
-  return encoded;
-}
 
 // Returns the member of an object if it has the type of `value`, otherwise `value`.
 template <typename T>
@@ -64,15 +48,6 @@ T Member(const Json& object, const char* name, T value) {
 Json Object(const Json& object, const char* name) {
   return object.is_object() && object.contains(name) && object[name].is_object() ? object[name]
                                                                                  : Json::object();
-}
-
-std::vector<std::string> Texts(const Json& object, const char* name) {
-  std::vector<std::string> texts;
-  if (!object.is_object() || !object.contains(name) || !object[name].is_array()) return texts;
-  for (const Json& text : object[name]) {
-    if (text.is_string()) texts.push_back(text.get<std::string>());
-  }
-  return texts;
 }
 
 std::map<std::string, std::string> Labels(const Json& object) {
@@ -120,7 +95,6 @@ Json ToJson(const ContainerSpec& spec) {
   Json json = {
       {"Image", spec.image},
       {"Env", spec.environment},
-      {"WorkingDir", spec.working_directory},
       {"User", spec.user},
       {"Labels", spec.labels},
       {"Tty", false},
@@ -147,7 +121,6 @@ Json ToJson(const ContainerSpec& spec) {
             {"max-file", "1"},
             {"compress", "false"}}}}}}},
   };
-  if (!spec.entrypoint.empty()) json["Entrypoint"] = spec.entrypoint;
   if (!spec.command.empty()) json["Cmd"] = spec.command;
   return json;
 }
@@ -208,7 +181,7 @@ absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
   Answer answer = Call("GET", absl::StrCat("/images/", image, "/json"));
   if (answer.code == 404) return errors::ImageNotFound(image);
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /images", std::move(answer.body)));
-  ImageInfo info{Member<std::string>(json, "Id", ""), Texts(json, "RepoDigests")};
+  ImageInfo info{.id = Member<std::string>(json, "Id", "")};
   const Json volumes = Object(Object(json, "Config"), "Volumes");
   for (const auto& [path, nothing] : volumes.items()) info.volumes.push_back(path);
   return info;
@@ -217,7 +190,7 @@ absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
 absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration limit,
                                      const std::function<bool()>& stopped) {
   ASSIGN_OR_RETURN(std::string path,
-                   PathOf(absl::StrCat("/images/create?fromImage=", Encoded(image))));
+                   PathOf(absl::StrCat("/images/create?fromImage=", UrlEscaped(image))));
   // The daemon reports progress and errors as JSON objects, a line each, after a status of 200.
   std::string line;
   std::string failure;
@@ -242,7 +215,7 @@ absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration li
 }
 
 absl::StatusOr<std::string> DockerEngine::CreateContainer(const ContainerSpec& spec) {
-  Answer answer = Call("POST", absl::StrCat("/containers/create?name=", Encoded(spec.name)),
+  Answer answer = Call("POST", absl::StrCat("/containers/create?name=", UrlEscaped(spec.name)),
                        ToJson(spec).dump(-1, ' ', false, Json::error_handler_t::replace));
   if (answer.code == 404) return errors::ImageNotFound(spec.image);
   if (answer.code == 409) return errors::ContainerExists(spec.name);
@@ -284,7 +257,7 @@ absl::StatusOr<std::vector<ContainerState>> DockerEngine::ListContainers(std::st
                                                                          std::string_view value) {
   const Json filters = {{"label", {absl::StrCat(ToAbsl(label), "=", ToAbsl(value))}}};
   Answer answer =
-      Call("GET", absl::StrCat("/containers/json?all=true&filters=", Encoded(filters.dump())));
+      Call("GET", absl::StrCat("/containers/json?all=true&filters=", UrlEscaped(filters.dump())));
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /containers/json", std::move(answer.body)));
   if (!json.is_array()) {
     return errors::DockerAnswerInvalid("GET /containers/json", "it is not a list");

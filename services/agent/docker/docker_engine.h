@@ -28,10 +28,8 @@ struct ContainerMount {
 struct ContainerSpec {
   std::string name;                      // unique on the node
   std::string image;                     // NAME@sha256:DIGEST, or an id
-  std::vector<std::string> entrypoint;   // empty: that of the image
   std::vector<std::string> command;      // empty: that of the image
   std::vector<std::string> environment;  // NAME=value
-  std::string working_directory;         // empty: that of the image
   std::string user;                      // empty: that of the image
   std::map<std::string, std::string> labels;
   std::vector<ContainerMount> mounts;
@@ -62,7 +60,6 @@ struct ContainerState {
 
 struct ImageInfo {
   std::string id;
-  std::vector<std::string> digests;  // NAME@sha256:DIGEST, of registries
   std::vector<std::string> volumes;  // paths at which its containers would write to the disk
 };
 

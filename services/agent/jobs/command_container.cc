@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/agent/jobs/poll_time.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/base/poll_time.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/docker.h"

@@ -12,7 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/child.h"
-#include "services/agent/jobs/poll_time.h"
+#include "services/common/base/poll_time.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"

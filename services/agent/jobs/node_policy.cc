@@ -118,7 +118,6 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
     RETURN_IF_ERROR(CheckExtras(rule, request));
     CommandRule permit = rule;
     permit.argv = request.argv;
-    permit.images = {request.image};
     return permit;
   }
   const std::string refusal =

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,10 +30,6 @@ constexpr uint64_t kMostMemory = uint64_t{1} << 40;
 constexpr double kLeastCpus = 0.01;
 constexpr double kMostCpus = 1024;
 constexpr int64_t kMostProcesses = 100'000;
-
-bool Contains(const std::vector<std::string>& list, std::string_view value) {
-  return std::ranges::find(list, value) != list.end();
-}
 
 // Reads one document and collects its mistakes.
 class PolicyReader {
@@ -76,7 +73,7 @@ class PolicyReader {
   }
 
   void ReadFields(const YAML::Node& map, const std::string& prefix, const Fields& fields) {
-    std::vector<std::string> seen;
+    std::set<std::string> seen;
     for (const auto& entry : map) {
       const std::string name = entry.first.IsScalar() ? entry.first.Scalar() : "?";
       const auto field =
@@ -85,10 +82,9 @@ class PolicyReader {
         std::vector<std::string> known;
         for (const auto& [key, reader] : fields) known.push_back(key);
         Mistake(entry.first, prefix + name, absl::StrCat("no such field", Suggestion(name, known)));
-      } else if (Contains(seen, name)) {
+      } else if (!seen.insert(name).second) {
         Mistake(entry.first, prefix + name, "duplicate field");
       } else {
-        seen.push_back(name);
         field->second(entry.second);
       }
     }

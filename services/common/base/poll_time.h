@@ -1,6 +1,6 @@
 // The times of poll(2).
-#ifndef MUSTER_SERVICES_AGENT_JOBS_POLL_TIME_H_
-#define MUSTER_SERVICES_AGENT_JOBS_POLL_TIME_H_
+#ifndef MUSTER_SERVICES_COMMON_BASE_POLL_TIME_H_
+#define MUSTER_SERVICES_COMMON_BASE_POLL_TIME_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -18,4 +18,4 @@ inline int PollMilliseconds(absl::Duration left) {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGENT_JOBS_POLL_TIME_H_
+#endif  // MUSTER_SERVICES_COMMON_BASE_POLL_TIME_H_

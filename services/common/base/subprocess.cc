@@ -24,6 +24,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/mutex.h"
+#include "services/common/base/poll_time.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/base.h"
@@ -197,12 +198,6 @@ absl::StatusOr<pid_t> Fork(const SubprocessOptions& options, const std::vector<U
                    .descriptors = &descriptors,
                    .user = options.user ? &*options.user : nullptr},
                   options.before_start);
-}
-
-int PollMilliseconds(absl::Duration left) {
-  if (left == absl::InfiniteDuration()) return -1;
-  return static_cast<int>(std::clamp<int64_t>(
-      absl::ToInt64Milliseconds(absl::Ceil(left, absl::Milliseconds(1))), 0, int64_t{3600} * 1000));
 }
 
 }  // namespace

@@ -44,12 +44,6 @@ absl::Status ImagePullFailed(std::string_view image, std::string_view why) {
                    "Check the name of the image, the registry, and the node's access to it.");
 }
 
-absl::Status ImageDigestMismatch(std::string_view image, std::string_view found) {
-  return MakeError(absl::StatusCode::kFailedPrecondition, "IMAGE_DIGEST_MISMATCH",
-                   absl::StrCat("the image on this node is not ", ToAbsl(image), ", its digests are: ", ToAbsl(found)),
-                   "Remove the image from the node and pull it again.");
-}
-
 absl::Status ContainerNotFound(std::string_view container) {
   return MakeError(absl::StatusCode::kNotFound, "CONTAINER_NOT_FOUND",
                    absl::StrCat("container ", ToAbsl(container), " not found on this node"),

@@ -23,8 +23,6 @@ absl::Status DockerFailed(std::string_view call, int64_t status, std::string_vie
 absl::Status ImageNotFound(std::string_view image);
 // FAILED_PRECONDITION, IMAGE_PULL_FAILED.
 absl::Status ImagePullFailed(std::string_view image, std::string_view why);
-// FAILED_PRECONDITION, IMAGE_DIGEST_MISMATCH.
-absl::Status ImageDigestMismatch(std::string_view image, std::string_view found);
 // NOT_FOUND, CONTAINER_NOT_FOUND.
 absl::Status ContainerNotFound(std::string_view container);
 // ALREADY_EXISTS, CONTAINER_EXISTS.

@@ -22,6 +22,13 @@ void AddHeader(HeaderList& list, const std::string& line) {
   if (!list) list.reset(first);
 }
 
+std::string UrlEscaped(std::string_view text) {
+  char* escaped = curl_easy_escape(nullptr, text.data(), static_cast<int>(text.size()));
+  std::string copy = escaped == nullptr ? std::string() : std::string(escaped);
+  curl_free(escaped);
+  return copy;
+}
+
 Curl NewHttpsHandle(const HttpsCredentials& credentials) {
   SetUpOnce();
   Curl curl(curl_easy_init());

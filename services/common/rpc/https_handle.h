@@ -23,6 +23,9 @@ using HeaderList = std::unique_ptr<curl_slist, FreeHeaders>;
 // Adds a line, "Name: value".
 void AddHeader(HeaderList& list, const std::string& line);
 
+// Returns a text with all but the unreserved characters of RFC 3986 encoded, for a part of a URL.
+std::string UrlEscaped(std::string_view text);
+
 // PEM: the CA of the server, the client's chain and its key.
 struct HttpsCredentials {
   std::string_view ca;

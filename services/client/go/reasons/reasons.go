@@ -89,7 +89,6 @@ const (
 	IdentityNotForwardable     = "IDENTITY_NOT_FORWARDABLE"
 	IdentityRevoked            = "IDENTITY_REVOKED"
 	IdentityUnknown            = "IDENTITY_UNKNOWN"
-	ImageDigestMismatch        = "IMAGE_DIGEST_MISMATCH"
 	ImageNotFound              = "IMAGE_NOT_FOUND"
 	ImagePullFailed            = "IMAGE_PULL_FAILED"
 	Interrupted                = "INTERRUPTED"
