@@ -80,8 +80,11 @@ func valuesOf(source, name string) []value {
 	for _, match := range regexp.MustCompile(`\b`+regexp.QuoteMeta(name)+`\s*=\s*([^;]+);`).FindAllStringSubmatch(source, -1) {
 		if v, ok := evaluate(match[1]); ok {
 			v.isTime = v.isTime || strings.HasSuffix(name, "Ms")
-			if strings.HasSuffix(name, "Ms") {
+			switch {
+			case strings.HasSuffix(name, "Ms"):
 				v.number /= 1000
+			case strings.HasPrefix(name, "nano_"):
+				v.number /= 1e9
 			}
 			return []value{v}
 		}
