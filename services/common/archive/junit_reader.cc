@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kMaxText = 64 * 1024;
 constexpr int kMaxDepth = 100;
+constexpr size_t kEncodingBytes = 4;             // for the detection of the encoding
 constexpr size_t kMaxPiece = size_t{64} << 10;   // the largest piece for one call of expat
 constexpr int64_t kMaxToken = int64_t{8} << 20;  // a tag or comment, which expat buffers
 
@@ -56,7 +57,17 @@ void JunitReader::Stop(std::string_view why) {
   XML_StopParser(parser_.get(), XML_FALSE);
 }
 
+// expat detects the encoding in the first piece, also if that has one byte.
 void JunitReader::Write(std::string_view data) {
+  if (fed_ > 0) return Parse(data);
+  const size_t missing = std::min(kEncodingBytes - start_.size(), data.size());
+  start_.append(data.substr(0, missing));
+  if (start_.size() < kEncodingBytes) return;
+  Parse(start_);
+  Parse(data.substr(missing));
+}
+
+void JunitReader::Parse(std::string_view data) {
   while (error_.empty() && !data.empty()) {
     const std::string_view piece = data.substr(0, kMaxPiece);
     data.remove_prefix(piece.size());
@@ -74,6 +85,7 @@ void JunitReader::Write(std::string_view data) {
 }
 
 ResultItem JunitReader::Finish() {
+  if (fed_ == 0) Parse(start_);
   if (error_.empty() && XML_Parse(parser_.get(), "", 0, XML_TRUE) != XML_STATUS_OK &&
       error_.empty()) {
     error_ =

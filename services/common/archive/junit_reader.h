@@ -27,6 +27,8 @@ class JunitReader : public ResultReader {
   ResultItem Finish() override;
 
  private:
+  void Parse(std::string_view data);
+
   struct Suite {
     ResultItem item;
     BoundedItems cases;
@@ -49,6 +51,7 @@ class JunitReader : public ResultReader {
   ItemBudget& budget_;
   std::unique_ptr<XML_ParserStruct, Free> parser_;
   std::string error_;        // set when the rest of the file cannot be read
+  std::string start_;        // the first bytes, until there are enough to detect the encoding
   int64_t fed_ = 0;          // bytes passed to expat
   int depth_ = 0;            // of open elements
   int64_t suites_seen_ = 0;  // numbers the suites without a name
