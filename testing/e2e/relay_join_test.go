@@ -124,7 +124,8 @@ func TestMachineJoinsThroughRelay(t *testing.T) {
 		}
 	})
 	until(t, "the relay is attached to the root relay", func() bool {
-		return nodes(t, f)["r1"]["attached"] == true
+		_, err := os.Stat(addresses)
+		return err == nil && nodes(t, f)["r1"]["attached"] == true
 	})
 
 	// An operator accepts the root relay only: another one could forge the outcome of a job.
