@@ -42,10 +42,7 @@ HeartbeatSubsystem::HeartbeatSubsystem(const HeartbeatConfig& config, const RpcR
 
 void HeartbeatSubsystem::Begin(int port) {
   peers_.set_local_port(port);
-  timer_.emplace(
-      registry_, tick_,
-      [this](std::vector<SenderRecord> senders) { store_.PutSenders(std::move(senders)); },
-      SystemClock(), threads_.timers(), threads_.background());
+  timer_.emplace(registry_, tick_, SystemClock(), threads_.timers(), threads_.background());
 }
 
 void HeartbeatSubsystem::Stop() {

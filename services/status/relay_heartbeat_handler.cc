@@ -27,7 +27,8 @@ constexpr std::string_view kOfOne = "/muster.v1.HeartbeatService/StreamHeartbeat
 constexpr int kMaxSendersInMessage = 1000;
 constexpr int kMaxHeard = 100'000;
 constexpr size_t kMaxMembers = 100'000;
-constexpr size_t kMaxInMessage = 1000;  // refusals or probes in a message
+// Refusals or probes in a message. While more wait for the relay, nothing is read from it.
+constexpr size_t kMaxInMessage = 1000;
 
 void AddRefused(int32_t id, const absl::Status& why, v1::RelayHeartbeatsResponse* response) {
   v1::RelayHeartbeatsResponse::Refused& refused = *response->add_refused();
@@ -58,7 +59,7 @@ class RelayHeartbeatHandler::Member : public SenderLink {
     if (stream == nullptr) return;
     // The stop of the service ends the whole stream.
     if (ReasonOf(why) == "STATUS_STOPPING") return stream->End(why);
-    stream->Refuse(id_, why);
+    stream->EndMember(id_, why);
   }
 
   HeartbeatIntake intake;
@@ -109,9 +110,22 @@ void RelayHeartbeatHandler::HandleTurn() {
       MutexLock lock(mutex_);
       answer_due_ = true;
     }
-    stream_->ReadNext();
+    read_due_ = true;
+    ReadIfAnswered();
   }
   stream_->NotifyWhenWritable();
+}
+
+// Reads the next message, unless too many refusals or probes wait for the relay; then OnWritable
+// does it.
+void RelayHeartbeatHandler::ReadIfAnswered() {
+  if (!read_due_) return;
+  {
+    MutexLock lock(mutex_);
+    if (refused_.size() > kMaxInMessage || probes_.size() > kMaxInMessage) return;
+  }
+  read_due_ = false;
+  stream_->ReadNext();
 }
 
 absl::Status RelayHeartbeatHandler::HandleSenders(bool* more) {
@@ -285,6 +299,12 @@ void RelayHeartbeatHandler::Drop(int32_t id) {
 }
 
 void RelayHeartbeatHandler::Refuse(int32_t id, const absl::Status& why) {
+  Drop(id);
+  MutexLock lock(mutex_);
+  refused_.emplace_back(id, why);
+}
+
+void RelayHeartbeatHandler::EndMember(int32_t id, const absl::Status& why) {
   {
     MutexLock lock(mutex_);
     refused_.emplace_back(id, why);
@@ -303,6 +323,7 @@ void RelayHeartbeatHandler::Probe(int32_t id) {
 
 void RelayHeartbeatHandler::OnWritable() {
   SendAnswer();
+  ReadIfAnswered();
   if (next_sender_ < request_.senders_size()) HandleTurn();
 }
 

@@ -21,7 +21,7 @@
 
 namespace muster {
 
-// Only callbacks use the members. Refuse and Probe are thread-safe.
+// Only callbacks use the members. EndMember and Probe are thread-safe.
 class RelayHeartbeatHandler
     : public ServerStreamHandler<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>,
       public std::enable_shared_from_this<RelayHeartbeatHandler> {
@@ -59,6 +59,7 @@ class RelayHeartbeatHandler
   absl::Status CheckProof() const;
   absl::Status Begin(const v1::RelayHeartbeatsRequest& request);
   void HandleTurn();
+  void ReadIfAnswered();
   absl::Status HandleSenders(bool* more);
   absl::Status CountInvalid(const absl::Status& why);
   void SendAnswer();
@@ -67,7 +68,9 @@ class RelayHeartbeatHandler
                                v1::StreamHeartbeatsRequest& heartbeat);
   void HandleHeardId(int32_t id);
   void Drop(int32_t id);
+  // Refuses a sender and removes its member, so that each is refused once.
   void Refuse(int32_t id, const absl::Status& why);
+  void EndMember(int32_t id, const absl::Status& why);
   void Probe(int32_t id);
 
   const RpcRuntime runtime_;
@@ -81,6 +84,7 @@ class RelayHeartbeatHandler
   v1::RelayHeartbeatsRequest request_;  // is being handled
   int next_sender_ = 0;                 // of request_
   int statements_ = 0;                  // that were verified in this turn
+  bool read_due_ = false;               // the next message is read once there is room for answers
 
   Mutex mutex_;
   std::vector<std::pair<int32_t, absl::Status>> refused_ ABSL_GUARDED_BY(mutex_);  // to be sent

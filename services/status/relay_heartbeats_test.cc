@@ -1,16 +1,21 @@
 // Streams of heartbeats that an ancestor forwards for a relay, over real mutual TLS.
 #include <grpcpp/grpcpp.h>
 
+#include <atomic>
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/identity/attach_statement.h"
 #include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/statement_budget.h"
 #include "services/common/rpc/status.h"
 #include "services/status/testing/heartbeat_fixture.h"
 #include "testing/fixtures/await.h"
@@ -18,6 +23,7 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::TestIdentity;
 
 FleetName Relay(const std::string& name) { return ServiceIdentity{ServiceRole::kRelay, name}; }
@@ -42,6 +48,15 @@ class ForwardedStream {
     stream_->Finish();
   }
 
+  void Write(const v1::RelayHeartbeatsRequest& message) { EXPECT_TRUE(stream_->Write(message)); }
+  // Returns the ids of the senders that the next message refuses.
+  std::vector<int32_t> ReadRefused() {
+    v1::RelayHeartbeatsResponse response;
+    EXPECT_TRUE(stream_->Read(&response));
+    std::vector<int32_t> ids;
+    for (const auto& refused : response.refused()) ids.push_back(refused.id());
+    return ids;
+  }
   // Sends a message. Returns false if the stream has ended.
   bool Send(const v1::RelayHeartbeatsRequest& message = {}) {
     v1::RelayHeartbeatsResponse response;
@@ -145,6 +160,56 @@ TEST_F(RelayHeartbeatsTest, ForgedStatementsInAForwardedStreamAreChargedToTheFor
   forged.mutable_senders()->DeleteSubrange(1, 999);
   EXPECT_TRUE(present->Send(forged));
   EXPECT_TRUE(present->Send());
+}
+
+TEST_F(RelayHeartbeatsTest, SenderWithAnExpiredStatementIsRefusedOnce) {
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto statement = Sign(node, r2_, absl::Seconds(3));
+  const auto stream = Open(r1_, Sign(r2_, r1_, absl::Minutes(30)));
+  v1::RelayHeartbeatsRequest message;
+  v1::RelayHeartbeatsRequest::Sender& sender = *message.add_senders();
+  sender.set_id(1);
+  sender.set_uri(UriOf(node));
+  sender.set_attach_statement(statement.SerializeAsString());
+  sender.mutable_beat()->set_instance_id("i1");
+  ASSERT_TRUE(stream->Send(message));
+  Await("the end of the statement",
+        [&] { return absl::Now() > absl::FromUnixSeconds(statement.expire_time().seconds()); });
+  v1::RelayHeartbeatsRequest repeated;
+  for (int i = 0; i < 100'000; ++i) repeated.add_heard_ids(1);
+  stream->Write(repeated);
+  sender.set_id(2);  // still with the expired statement
+  stream->Write(message);
+  std::vector<int32_t> refused;
+  while (refused.empty() || refused.back() != 2) {
+    for (const int32_t id : stream->ReadRefused()) refused.push_back(id);
+    ASSERT_FALSE(HasFailure());
+  }
+  EXPECT_THAT(refused, ElementsAre(1, 2));
+}
+
+TEST_F(RelayHeartbeatsTest, RelayThatTakesNoAnswersIsNotRead) {
+  constexpr int kMessages = 600;
+  const auto stream = Open(r1_, Sign(r2_, r1_, absl::Minutes(30)));
+  // As many as are handled without a turn of others; each answer is large.
+  v1::RelayHeartbeatsRequest message;
+  for (int id = 1; id <= kStatementsOfTurn; ++id) {
+    v1::RelayHeartbeatsRequest::Sender& sender = *message.add_senders();
+    sender.set_id(id);
+    sender.set_uri(std::string(2000, '\x01'));  // no name, so that it is refused
+  }
+  std::atomic<int> written = 0;
+  const std::jthread writer([&] {
+    for (int i = 0; i < kMessages; ++i) {
+      stream->Write(message);
+      ++written;
+    }
+  });
+  EXPECT_FALSE(testing::Await([&] { return written == kMessages; }, absl::Seconds(2)));
+  for (int refused = 0; refused < kMessages * kStatementsOfTurn;) {
+    refused += static_cast<int>(stream->ReadRefused().size());
+    ASSERT_FALSE(HasFailure());
+  }
 }
 
 // The statement of a sender names the relay, but not the parent of the relay.

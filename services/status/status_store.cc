@@ -2,7 +2,9 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <set>
 
 #include "services/common/base/log.h"
@@ -146,8 +148,13 @@ void StatusStore::AddEvent(const std::string& node, v1::NodeEvent event) {
   Queue(&Batch::events, std::pair(node, std::move(event)));
 }
 
-void StatusStore::PutSenders(std::vector<SenderRecord> senders) {
-  for (SenderRecord& sender : senders) Queue(&Batch::senders, std::move(sender));
+size_t StatusStore::PutSenders(std::vector<SenderRecord> senders) {
+  MutexLock lock(mutex_);
+  const size_t taken = std::min(senders.size(), kMaxWaiting - waiting_.senders.size());
+  const auto end = senders.begin() + static_cast<ptrdiff_t>(taken);
+  waiting_.senders.insert(waiting_.senders.end(), std::make_move_iterator(senders.begin()),
+                          std::make_move_iterator(end));
+  return taken;
 }
 
 void StatusStore::PutContact(ContactRecord contact) { Queue(&Batch::contacts, std::move(contact)); }

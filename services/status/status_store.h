@@ -36,7 +36,7 @@ struct ContactRecord {
 };
 
 // Each kind of record waits in a queue of at most 100,000 records. Further ones are dropped and
-// counted. SQLite blocks, so a thread writes. Thread-safe.
+// counted, but for senders, which are not taken. SQLite blocks, so a thread writes. Thread-safe.
 class StatusStore : public NodeJournal {
  public:
   struct Pairs {
@@ -58,7 +58,7 @@ class StatusStore : public NodeJournal {
 
   // These queue a record, which is written within about a second.
   void AddEvent(const std::string& node, v1::NodeEvent event) override;
-  void PutSenders(std::vector<SenderRecord> senders) override;
+  size_t PutSenders(std::vector<SenderRecord> senders) override;
   void PutContact(ContactRecord contact);
   // Replaces the queued progress of the pair.
   void PutProgress(const v1::ResultKey& key, v1::Progress progress);

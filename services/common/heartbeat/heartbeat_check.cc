@@ -8,12 +8,12 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/heartbeat/progress_report.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
 
-constexpr int kMaxActivities = 1000;
 constexpr size_t kMaxInstance = 64;
 constexpr size_t kMaxBoot = 64;
 constexpr size_t kMaxText = 1024;
@@ -106,6 +106,10 @@ std::string CleanText(const std::string& text, size_t max) {
 void CleanActivity(v1::Activity* activity) {
   if (!v1::Phase_IsValid(activity->phase())) activity->set_phase(v1::PHASE_UNSPECIFIED);
   activity->set_message(CleanText(activity->message(), kMaxText));
+  if (activity->has_progress()) {
+    activity->mutable_progress()->clear_key();  // it is ignored
+    CutProgress(activity->mutable_progress());
+  }
   if (!activity->has_fault()) return;
   v1::Fault* fault = activity->mutable_fault();
   if (!v1::Fault::Check_IsValid(fault->check())) fault->set_check(v1::Fault::CHECK_UNSPECIFIED);

@@ -12,6 +12,9 @@
 
 namespace muster {
 
+// The most activities in a heartbeat.
+inline constexpr int kMaxActivities = 1000;
+
 // Returns the node of a stream: the one in its first message, or in the certificate if the message
 // names none. Fails with INVALID_HEARTBEAT if the message has neither a node nor an instance.
 absl::StatusOr<std::string> NodeOf(const Identity& identity,
@@ -27,8 +30,8 @@ absl::Status CheckHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat, const 
 absl::StatusOr<v1::ResultKey> PairOf(const Identity& identity, const std::string& node,
                                      const v1::ResultKey& key);
 
-// Cuts the texts of an activity to their limits and makes them printable; an unknown phase means
-// "unchanged".
+// Cuts the texts of an activity to their limits and makes them printable, but for those of its
+// progress, which are only cut (CutProgress). An unknown phase means "unchanged".
 void CleanActivity(v1::Activity* activity);
 
 // Returns at most `max` characters of `text`; replaces bytes that are not printable UTF-8 by

@@ -99,6 +99,9 @@ TEST(HeartbeatCheckTest, TextsAreCutAndMadePrintable) {
   activity.mutable_fault()->set_next_step(std::string(5000, 'x'));
   activity.mutable_fault()->set_check(static_cast<v1::Fault::Check>(99));
   activity.set_phase(static_cast<v1::Phase>(99));
+  activity.mutable_progress()->set_message(std::string(1 << 20, 'x'));
+  activity.mutable_progress()->add_errors(std::string(1 << 20, 'x'));
+  activity.mutable_progress()->mutable_key()->set_run(std::string(1 << 20, 'x'));
   CleanActivity(&activity);
   EXPECT_EQ(activity.message().size(), 1024);
   EXPECT_EQ(activity.fault().message().size(), 1024);
@@ -106,6 +109,7 @@ TEST(HeartbeatCheckTest, TextsAreCutAndMadePrintable) {
   EXPECT_EQ(activity.fault().next_step().size(), 1024);
   EXPECT_EQ(activity.fault().check(), v1::Fault::CHECK_UNSPECIFIED);
   EXPECT_EQ(activity.phase(), v1::PHASE_UNSPECIFIED);
+  EXPECT_LT(activity.progress().ByteSizeLong(), 6000u);
 }
 
 TEST(HeartbeatCheckTest, ClockInTheFutureIsAccepted) {

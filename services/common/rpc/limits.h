@@ -35,8 +35,8 @@ inline constexpr int kUploadWindowSmall = 1024 * 1024;
 // message_meter.h bounds that.
 inline constexpr int kMaxMessageBytes = 8 * 1024 * 1024;
 
-// The same for a service without uploads and plans. The largest are batches of heartbeats, which
-// relays send in 1 MiB.
+// The same for a service without uploads and plans. The largest are batches of heartbeats: of 1
+// MiB, with a list of the senders without changes.
 inline constexpr int kMaxSmallMessageBytes = 2 * 1024 * 1024;
 
 // Messages of peers without a certificate: proofs of join tokens.

@@ -8,7 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/errors/runs.h"
-#include "services/status/board/progress.h"
+#include "services/common/heartbeat/progress_report.h"
 #include "services/status/board/run_summary.h"
 
 namespace muster {

@@ -2,14 +2,10 @@
 #ifndef MUSTER_SERVICES_STATUS_BOARD_PROGRESS_H_
 #define MUSTER_SERVICES_STATUS_BOARD_PROGRESS_H_
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/v1/status.pb.h"
 
 namespace muster {
-
-// INVALID_PROGRESS for negative or absurd numbers.
-absl::Status CheckProgress(const v1::ReportProgressRequest& report);
 
 // A plain report replaces the progress. One with an append field adds to it: completed grows by
 // append_completed, failures by append_failing, and with append_totals the total grows by both.

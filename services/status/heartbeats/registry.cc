@@ -16,11 +16,6 @@ uint64_t HashOf(std::string_view text) {
   return text.empty() ? 0 : std::max<uint64_t>(1, std::hash<std::string_view>()(text));
 }
 
-// For this long after a start or a hold-up, senders have time to send a heartbeat.
-absl::Duration GraceOf(const RegistryOptions& options) {
-  return std::max(options.grace, options.interval * 2);
-}
-
 SilenceJudge::Options JudgeOptions(const RegistryOptions& options) {
   return {options.tick,
           options.lost_after,
@@ -324,71 +319,9 @@ void Registry::EndAll(const absl::Status& why) {
 void Registry::Deliver(SenderEffects effects) {
   for (const auto& sender : effects.changed) listener_.PresenceChanged(sender);
   for (auto& [node, event] : effects.events) journal_.AddEvent(node, std::move(event));
-  std::vector<SenderRecord> records;
-  for (const auto& entry : effects.to_store) {
-    SenderTable::Shard& shard = senders_.ShardOf(*entry);
-    MutexLock lock(shard.mutex);
-    records.push_back(RecordOf(shard, *entry));
-  }
-  if (!records.empty()) journal_.PutSenders(std::move(records));
+  PutRecords(effects.to_store);
   for (const auto& link : effects.probes) link->Probe();
   for (const auto& [link, why] : effects.ends) link->End(why);
-}
-
-void Registry::Restore(const std::vector<SenderRecord>& records) {
-  const absl::Duration started = senders_.started();
-  const absl::Time wall = clock_.Now();
-  const auto monotonic = [&](absl::Time at) {
-    return started - std::clamp(wall - at, absl::ZeroDuration(), absl::Hours(24 * 365));
-  };
-  SenderEffects effects;
-  for (const SenderRecord& record : records) {
-    SenderTable::Shard& shard = senders_.ShardOf(record.uri, record.node);
-    MutexLock lock(shard.mutex);
-    auto found = senders_.FindOrAdd(shard, record.uri, record.node);
-    if (!found.ok()) break;
-    SenderEntry& entry = **found;
-    entry.set_last_seen(monotonic(record.last_seen));
-    entry.set_interval(options_.interval);
-    entry.state(shard).instance = record.instance;
-    entry.state(shard).boot = record.boot;
-    entry.set_evidence(record.evidence);
-    entry.state(shard).asked = record.evidence == Evidence::kClosed;
-    const bool gone = IsGone(record.presence);
-    senders_.RestorePresence(shard, entry, gone ? record.presence : v1::PRESENCE_UNKNOWN,
-                             gone ? monotonic(record.presence_since) : started);
-    senders_.Schedule(
-        shard, entry,
-        gone ? entry.last_seen() + options_.forget_after : started + GraceOf(options_));
-    effects.changed.push_back(*std::move(found));
-  }
-  Deliver(std::move(effects));
-}
-
-std::vector<SenderRecord> Registry::DrainChanged(size_t max) {
-  std::vector<SenderRecord> records;
-  senders_.ForEach([&](SenderTable::Shard& shard, const std::shared_ptr<SenderEntry>& entry) {
-    shard.mutex.AssertHeld();
-    if (!entry->state(shard).changed) return true;
-    if (records.size() == max) return false;
-    entry->state(shard).changed = false;
-    records.push_back(RecordOf(shard, *entry));
-    return true;
-  });
-  return records;
-}
-
-SenderRecord Registry::RecordOf(SenderTable::Shard& shard, SenderEntry& entry) const {
-  const absl::Time wall = clock_.Now();
-  const absl::Duration now = clock_.MonotonicNow();
-  return {entry.uri(),
-          entry.node(),
-          entry.presence(),
-          wall - (now - entry.presence_since()),
-          wall - (now - entry.last_seen()),
-          entry.state(shard).instance,
-          entry.state(shard).boot,
-          entry.evidence()};
 }
 
 }  // namespace muster

@@ -5,6 +5,8 @@
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_REGISTRY_H_
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -39,6 +41,11 @@ struct RegistryOptions {
   int64_t max_senders = 500'000;
 };
 
+// For this long after a start or a hold-up, senders have time to send a heartbeat.
+inline absl::Duration GraceOf(const RegistryOptions& options) {
+  return std::max(options.grace, options.interval * 2);
+}
+
 // The first message of a stream, about its sender.
 struct SenderHello {
   std::string uri;
@@ -67,7 +74,8 @@ class NodeJournal {
  public:
   virtual ~NodeJournal() = default;
   virtual void AddEvent(const std::string& node, v1::NodeEvent event) = 0;
-  virtual void PutSenders(std::vector<SenderRecord> senders) = 0;
+  // Takes the first of these records. Returns how many: fewer than all if too many wait already.
+  virtual size_t PutSenders(std::vector<SenderRecord> senders) = 0;
 };
 
 // Thread-safe. Calls the listener, the journal and the links with no lock held. The shards of
@@ -163,8 +171,9 @@ class Registry {
   // Judges the senders that are due. Calls must not overlap.
   void Tick();
 
-  // Returns the records of at most `max` senders that changed since they were returned last.
-  std::vector<SenderRecord> DrainChanged(size_t max);
+  // Puts the senders that changed since they were stored last into the journal. Returns false if
+  // it does not take all of them now.
+  bool StoreChanged();
 
   absl::Duration Interval() const { return senders_.Interval(); }
   // Returns why this service doubts its network or machine; empty if it does not.
@@ -193,6 +202,7 @@ class Registry {
   // The sender ended on purpose.
   void SetOffline(SenderTable::Shard& shard, SenderEntry& entry, std::string detail,
                   SenderEffects* effects) ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
+  bool PutRecords(const std::vector<std::shared_ptr<SenderEntry>>& entries);
   SenderRecord RecordOf(SenderTable::Shard& shard, SenderEntry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shard.mutex);
   void Deliver(SenderEffects effects);

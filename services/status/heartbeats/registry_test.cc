@@ -241,20 +241,19 @@ TEST_F(RegistryTest, IntervalGrowsWithTheSenders) {
   EXPECT_EQ(streams[0].sender->presence(), v1::PRESENCE_ONLINE);
 }
 
-TEST_F(RegistryTest, ChangedSenderIsReturnedOnce) {
+TEST_F(RegistryTest, ChangedSenderIsStoredOnce) {
   Stream a = Open(1);
   Open(2);
-  EXPECT_EQ(registry_->DrainChanged(1).size(), 1);
-  EXPECT_EQ(registry_->DrainChanged(10).size(), 1);
-  EXPECT_EQ(registry_->DrainChanged(10).size(), 0);
+  EXPECT_TRUE(registry_->StoreChanged());
   clock_.Advance(absl::Seconds(3));
   SendHeartbeat(a);
-  const auto changed = registry_->DrainChanged(10);
-  ASSERT_EQ(changed.size(), 1);
-  EXPECT_EQ(changed[0].node, "n1");
-  EXPECT_EQ(changed[0].last_seen, clock_.Now());
-  EXPECT_EQ(changed[0].presence_since, clock_.Now() - absl::Seconds(3));
-  EXPECT_NE(changed[0].instance, 0);
+  journal_.stored.clear();
+  EXPECT_TRUE(registry_->StoreChanged());
+  ASSERT_EQ(journal_.stored.size(), 1u);
+  const SenderRecord changed = journal_.stored["n1"];
+  EXPECT_EQ(changed.last_seen, clock_.Now());
+  EXPECT_EQ(changed.presence_since, clock_.Now() - absl::Seconds(3));
+  EXPECT_NE(changed.instance, 0);
 }
 
 TEST_F(RegistryTest, EvidenceSurvivesACrashOfThisService) {
@@ -283,7 +282,7 @@ TEST_F(RegistryTest, EvidenceSurvivesACrashOfThisService) {
 TEST_F(RegistryTest, StartOfHeartbeatsSurvivesACrashOfThisService) {
   Stream earlier = Open(1);
   registry_->Goodbye(earlier.stream_ref);
-  journal_.PutSenders(registry_->DrainChanged(10));
+  EXPECT_TRUE(registry_->StoreChanged());
   ASSERT_EQ(journal_.stored["n1"].presence, v1::PRESENCE_OFFLINE);
   Open(1);
   Restart({journal_.stored["n1"]});
@@ -312,12 +311,40 @@ TEST_F(RegistryTest, LostSenderKeepsItsEvidence) {
   registry_->Closed(stream.stream_ref, true);
   Pass(200);
   ASSERT_EQ(stream.sender->presence(), v1::PRESENCE_LOST);
-  const auto records = registry_->DrainChanged(10);
-  ASSERT_EQ(records.size(), 1u);
-  Restart(records);
+  journal_.stored.clear();
+  EXPECT_TRUE(registry_->StoreChanged());
+  ASSERT_EQ(journal_.stored.size(), 1u);
+  Restart({journal_.stored["n1"]});
   const auto known = registry_->Find("spiffe://f/node/n1", "n1");
   EXPECT_EQ(known->presence(), v1::PRESENCE_LOST);
   EXPECT_EQ(known->evidence(), Evidence::kClosed);
+}
+
+TEST_F(RegistryTest, SendersThatTheJournalDoesNotTakeAreStoredLater) {
+  std::vector<Stream> streams;
+  for (int node = 1; node <= 3; ++node) streams.push_back(Open(node));
+  EXPECT_TRUE(registry_->StoreChanged());
+  for (Stream& stream : streams) SendHeartbeat(stream);
+  journal_.stored.clear();
+  journal_.capacity = 2;
+  EXPECT_FALSE(registry_->StoreChanged());
+  EXPECT_EQ(journal_.stored.size(), 2u);
+  EXPECT_TRUE(registry_->StoreChanged());
+  EXPECT_EQ(journal_.stored.size(), 3u);
+  journal_.stored.clear();
+  EXPECT_TRUE(registry_->StoreChanged());
+  EXPECT_TRUE(journal_.stored.empty()) << "none has changed";
+}
+
+// A record without delay, which the journal did not take, is not lost.
+TEST_F(RegistryTest, RevocationThatTheJournalDoesNotTakeIsStoredLater) {
+  Stream stream = Open(1);
+  EXPECT_TRUE(registry_->StoreChanged());
+  journal_.capacity = 0;
+  registry_->Revoked(stream.stream_ref);
+  journal_.capacity = 1;
+  EXPECT_TRUE(registry_->StoreChanged());
+  EXPECT_EQ(journal_.stored["n1"].evidence, Evidence::kRevoked);
 }
 
 TEST_F(RegistryTest, SenderRejectedAtItsFirstHeartbeatIsForgotten) {

@@ -8,7 +8,6 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kStorePeriod = absl::Minutes(1);
-constexpr size_t kStoreBatch = 50'000;
 
 }  // namespace
 
@@ -34,12 +33,10 @@ std::vector<TcpState> PeerWatch::Query(const std::vector<TcpPeer>& peers) {
   return {};
 }
 
-RegistryTimer::RegistryTimer(Registry& registry, absl::Duration period,
-                             std::function<void(std::vector<SenderRecord>)> store,
-                             const Clock& clock, TimerService& timers, Executor& executor)
+RegistryTimer::RegistryTimer(Registry& registry, absl::Duration period, const Clock& clock,
+                             TimerService& timers, Executor& executor)
     : registry_(registry),
       period_(period),
-      store_(std::move(store)),
       clock_(clock),
       store_at_(clock.MonotonicNow() + kStorePeriod),
       tick_(timers, executor, [this] { Tick(); }) {
@@ -48,24 +45,15 @@ RegistryTimer::RegistryTimer(Registry& registry, absl::Duration period,
 
 RegistryTimer::~RegistryTimer() {
   tick_.Stop();
-  Store();
+  registry_.StoreChanged();
 }
 
 void RegistryTimer::Tick() {
   registry_.Tick();
   if (const absl::Duration now = clock_.MonotonicNow(); now >= store_at_) {
-    Store();
-    store_at_ = now + kStorePeriod;
+    if (registry_.StoreChanged()) store_at_ = now + kStorePeriod;
   }
   tick_.RunAfter(period_);
-}
-
-void RegistryTimer::Store() {
-  for (;;) {
-    std::vector<SenderRecord> changed = registry_.DrainChanged(kStoreBatch);
-    if (changed.empty()) return;
-    store_(std::move(changed));
-  }
 }
 
 }  // namespace muster

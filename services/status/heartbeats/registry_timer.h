@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <vector>
 
@@ -37,22 +36,17 @@ class PeerWatch {
 // whether this process, or its machine, was held up.
 class RegistryTimer {
  public:
-  // `store` gets the senders that changed, once a minute and at the end, on the executor. The
-  // references outlive this object.
-  RegistryTimer(Registry& registry, absl::Duration period,
-                std::function<void(std::vector<SenderRecord>)> store, const Clock& clock,
-                TimerService& timers, Executor& executor);
-
-  // Stops, and calls `store` for the last time.
+  // Stores the senders that changed, once a minute and at the end. Those that the journal does
+  // not take are stored at the next ticks. The references outlive this object.
+  RegistryTimer(Registry& registry, absl::Duration period, const Clock& clock, TimerService& timers,
+                Executor& executor);
   ~RegistryTimer();
 
  private:
   void Tick();
-  void Store();
 
   Registry& registry_;
   const absl::Duration period_;
-  const std::function<void(std::vector<SenderRecord>)> store_;
   const Clock& clock_;
   absl::Duration store_at_;  // monotonic
   ScheduledTask tick_;       // last: it uses the members above

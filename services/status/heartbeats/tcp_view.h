@@ -5,27 +5,14 @@
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TCP_VIEW_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_TCP_VIEW_H_
 
-#include <array>
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/rpc/tcp_peer.h"
 
 namespace muster {
-
-// The far end of a connection. Port 0: none that the kernel could know.
-struct TcpPeer {
-  std::array<uint8_t, 16> address = {};  // IPv4 as ::ffff:a.b.c.d
-  uint16_t port = 0;
-
-  bool operator==(const TcpPeer&) const = default;
-};
-
-// From gRPC's "ipv4:10.0.0.1:4711" or "ipv6:[2001:db8::1]:4711" (also with %5B and %5D); anything
-// else has port 0.
-TcpPeer ParseTcpPeer(std::string_view grpc_peer);
 
 // One connection as the kernel sees it now.
 struct TcpState {

@@ -10,6 +10,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
 #include "services/common/heartbeat/heartbeat_check.h"
+#include "services/common/heartbeat/progress_report.h"
 #include "services/common/rpc/forwarded_metadata.h"
 #include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/proto_time.h"
@@ -20,6 +21,10 @@ namespace {
 
 constexpr char kRelayHeartbeats[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
 constexpr size_t kMaxRelayMessage = size_t{8} << 20;
+
+// The heartbeats of many senders share a message to the status service. All texts of a pair are
+// some 220 KiB.
+constexpr size_t kMaxHeartbeatBytes = size_t{256} << 10;
 
 // A sender has one stream for each pair that it works on.
 constexpr StreamLimits kStreams = {.of_caller = 64};
@@ -89,11 +94,16 @@ class HeartbeatHandler final
       instance_ = request.instance_id();
     }
     RETURN_IF_ERROR(CheckHeartbeat(request, node_, instance_));
+    request.DiscardUnknownFields();
     for (v1::Activity& activity : *request.mutable_activities()) {
       CleanActivity(&activity);
       ASSIGN_OR_RETURN(const auto key, PairOf(identity, node_, activity.key()));
       *activity.mutable_key() = key;
       RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run(), key.plugin(), key.node())));
+      RETURN_IF_ERROR(CheckProgress(activity.progress()));
+    }
+    if (request.ByteSizeLong() > kMaxHeartbeatBytes) {
+      return errors::InvalidHeartbeat("it has more than 256 KiB; send each pair on its own stream");
     }
     if (id_ == 0) {
       ASSIGN_OR_RETURN(

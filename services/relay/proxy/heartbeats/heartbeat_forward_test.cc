@@ -189,6 +189,49 @@ TEST_F(HeartbeatForwardTest, RejectedSenderLosesItsStreamOnly) {
   EXPECT_EQ(ReasonOf(other.SendAndEnd(other.First())), "NOT_ATTACHED");
 }
 
+// Both senders share the stream of the relay, which a message above 2 MiB would end.
+TEST_F(HeartbeatForwardTest, LargeHeartbeatLeavesOtherSendersOnline) {
+  const TestIdentity n2 = fleet_.Issue(NodeIdentity{"n2"});
+  relay_.upstream().Attach("n2", n2);
+  TestHeartbeatStream other(relay_.Connect(n2));
+  v1::StreamHeartbeatsRequest first = First(other, "at it");
+  first.mutable_activities(0)->mutable_key()->set_node("n2");
+  other.Send(first);
+  TestHeartbeatStream large(relay_.Connect(node_));
+  v1::StreamHeartbeatsRequest beat = First(large, "at it");
+  v1::ReportProgressRequest& progress = *beat.mutable_activities(0)->mutable_progress();
+  for (int i = 0; i < 3000; ++i) progress.add_failures(std::string(1024, 'x'));
+  large.Send(beat);
+  const v1::RunStatus status =
+      Await([](const auto& pair) { return pair.progress().failures_size() > 0; });
+  EXPECT_EQ(PairOf(status, "n1").progress().failures_size(), 100);
+  EXPECT_EQ(PairOf(status, "n1").progress().omitted_failures(), 2900);
+  EXPECT_TRUE(testing::Await(
+      [&] { return PairOf(*status_.Get(run_), "n2").presence() == v1::PRESENCE_ONLINE; }));
+}
+
+TEST_F(HeartbeatForwardTest, HeartbeatAboveTheLimitIsRefused) {
+  TestHeartbeatStream stream(relay_.Connect(node_));
+  v1::StreamHeartbeatsRequest beat = First(stream, "at it");
+  for (int i = 0; i < 300; ++i) {
+    *beat.add_activities() = beat.activities(0);
+    beat.mutable_activities(i + 1)->mutable_key()->set_plugin(absl::StrCat("p", i));
+    beat.mutable_activities(i + 1)->set_message(std::string(1024, 'x'));
+  }
+  EXPECT_EQ(ReasonOf(stream.SendAndEnd(beat)), "INVALID_HEARTBEAT");
+}
+
+TEST_F(HeartbeatForwardTest, UnknownFieldsAreNotForwarded) {
+  TestHeartbeatStream stream(relay_.Connect(node_));
+  v1::StreamHeartbeatsRequest beat = First(stream, "at it");
+  v1::Activity& activity = *beat.mutable_activities(0);
+  activity.GetReflection()->MutableUnknownFields(&activity)->AddLengthDelimited(
+      900, std::string(3 << 20, 'x'));
+  stream.Send(beat);
+  const v1::RunStatus status = Await([](const auto& pair) { return pair.detail() == "at it"; });
+  EXPECT_EQ(PairOf(status, "n1").presence(), v1::PRESENCE_ONLINE);
+}
+
 // The peers keep their streams open: only the relay ends them, before the server waits for them.
 TEST_F(HeartbeatForwardTest, StopDoesNotWaitForStreams) {
   TestHeartbeatStream stream(relay_.Connect(node_));

@@ -7,12 +7,13 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/heartbeats.h"
+#include "services/common/rpc/limits.h"
+#include "services/relay/proxy/heartbeats/heartbeat_merge.h"
 
 namespace muster {
 namespace {
 
 constexpr size_t kMaxSenders = 100'000;
-constexpr int kMaxActivities = 1000;
 
 // The limits on one message.
 constexpr int kMaxEntries = 500;
@@ -21,60 +22,38 @@ constexpr size_t kMaxBytes = size_t{1} << 20;
 // The time between two searches for new statements of the senders.
 constexpr absl::Duration kStatements = absl::Seconds(30);
 
-bool Appends(const v1::Activity& activity) {
-  const v1::ReportProgressRequest& progress = activity.progress();
-  return progress.append_totals() || progress.append_completed() != 0 ||
-         progress.append_failing_size() > 0;
-}
+// The code of STATUS_NOT_READY: the status service has just started.
+constexpr int kNotReady = static_cast<int>(absl::StatusCode::kUnavailable);
 
-bool SamePair(const v1::ResultKey& a, const v1::ResultKey& b) {
-  return a.run() == b.run() && a.plugin() == b.plugin();
-}
+// Goodbyes of one identity that are kept: as many as a sender has streams.
+constexpr size_t kMaxGoodbyes = 64;
 
-void MergeActivity(const v1::Activity& activity, v1::Activity* unsent) {
-  if (activity.phase() != v1::PHASE_UNSPECIFIED) unsent->set_phase(activity.phase());
-  unsent->set_message(activity.message());
-  if (activity.has_progress()) *unsent->mutable_progress() = activity.progress();
-  if (activity.has_fault()) {
-    *unsent->mutable_fault() = activity.fault();
-  } else {
-    unsent->clear_fault();
-  }
-}
+// An entry has at most two lists of activities (heartbeat_merge.h), which are kMaxBytes together,
+// with names and a statement. The list of heartbeats is in addition, five bytes for each sender.
+static_assert(kMaxBytes + (size_t{64} << 10) + 5 * kMaxSenders < kMaxSmallMessageBytes);
 
 }  // namespace
-
-void MergeHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat,
-                    v1::StreamHeartbeatsRequest* unsent) {
-  unsent->set_sequence(heartbeat.sequence());
-  *unsent->mutable_uptime() = heartbeat.uptime();
-  *unsent->mutable_time() = heartbeat.time();
-  if (heartbeat.goodbye()) unsent->set_goodbye(true);
-  for (const v1::Activity& activity : heartbeat.activities()) {
-    auto& list = *unsent->mutable_activities();
-    const auto same = std::find_if(list.rbegin(), list.rend(), [&](const v1::Activity& known) {
-      return SamePair(known.key(), activity.key());
-    });
-    if (same != list.rend() && !Appends(*same) && !Appends(activity)) {
-      MergeActivity(activity, &*same);
-    } else if (list.size() < kMaxActivities) {
-      *list.Add() = activity;
-    }
-  }
-}
 
 struct HeartbeatHub::Sender {
   int32_t id = 0;
   std::shared_ptr<const Caller> caller;
   std::string uri;
   std::weak_ptr<HeartbeatSender> stream;
-  v1::StreamHeartbeatsRequest all;     // the content of a first message now
+  // The content of a first message now, without appended progress.
+  v1::StreamHeartbeatsRequest all;
   v1::StreamHeartbeatsRequest unsent;  // not sent upstream yet
   bool has_unsent = false;             // `unsent` has content
+  // Appended progress that was sent on this stream, and not confirmed.
+  v1::StreamHeartbeatsRequest unconfirmed;
+  bool is_unconfirmed = false;  // in unconfirmed_
   bool introduced = false;
-  bool queued = false;    // in unsent_
-  bool received = false;  // a heartbeat, since the last list was sent
-  std::string statement;  // as sent on this stream
+  bool queued = false;          // in unsent_
+  bool received = false;        // a heartbeat, since the last list was sent
+  std::string statement;        // the last one; the status service checks its end
+  bool statement_sent = false;  // on this stream
+
+  // Returns whether its stream has ended with a goodbye.
+  bool ended() const { return all.goodbye() && stream.expired(); }
 };
 
 HeartbeatHub::HeartbeatHub(std::string relay, StatementOf statement_of, const Clock& clock,
@@ -110,7 +89,14 @@ absl::StatusOr<int32_t> HeartbeatHub::Add(std::shared_ptr<const Caller> caller,
   sender->caller = std::move(caller);
   sender->uri = std::move(uri);
   sender->stream = std::move(stream);
+  // It may be detached when the status service is back, but its goodbye has to be sent.
+  sender->statement = statement_of_(*sender->caller).value_or("");
   sender->all = first;
+  sender->all.clear_activities();
+  MergeHeartbeat(first, &sender->all);
+  RemoveAppendedProgress(&sender->all);
+  MergeHeartbeat(AppendedProgress(first), &sender->unsent);
+  sender->has_unsent = sender->unsent.activities_size() > 0;
   received_.Add();
   MutexLock lock(mutex_);
   if (senders_.size() >= kMaxSenders) return errors::TooManySenders(kMaxSenders);
@@ -137,9 +123,8 @@ void HeartbeatHub::HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest
   Sender& sender = *it->second;
   sender.received = true;
   MergeHeartbeat(heartbeat, &sender.all);
-  // Appended progress is sent once: a second status service would count it twice.
-  auto& all = *sender.all.mutable_activities();
-  all.erase(std::remove_if(all.begin(), all.end(), Appends), all.end());
+  // Appended progress is in `unsent` only: the status service would count it twice.
+  RemoveAppendedProgress(&sender.all);
   if (heartbeat.activities_size() == 0 && !heartbeat.goodbye()) {
     if (sender.has_unsent) sender.unsent.set_sequence(heartbeat.sequence());
     return;
@@ -155,9 +140,30 @@ void HeartbeatHub::Remove(int32_t id) {
   if (it == senders_.end()) return;
   Sender& sender = *it->second;
   sender.stream.reset();
-  if (sender.all.goodbye() && sender.queued) return;  // it is removed when it has been sent
+  if (sender.all.goodbye() && (sender.queued || sender.is_unconfirmed)) {
+    return KeepGoodbye(sender);
+  }
   if (sender.introduced && !sender.all.goodbye()) ended_.push_back(id);
-  senders_.erase(it);
+  Erase(it);
+}
+
+// A node may send goodbyes without end while the status service is unreachable.
+void HeartbeatHub::KeepGoodbye(const Sender& sender) {
+  std::deque<int32_t>& kept = goodbyes_[sender.uri];
+  kept.push_back(sender.id);
+  if (kept.size() <= kMaxGoodbyes) return;
+  const auto oldest = senders_.find(kept.front());
+  if (oldest->second->introduced) ended_.push_back(oldest->first);
+  Erase(oldest);
+}
+
+void HeartbeatHub::Erase(Senders::iterator sender) {
+  const auto kept = goodbyes_.find(sender->second->uri);
+  if (kept != goodbyes_.end()) {
+    std::erase(kept->second, sender->first);
+    if (kept->second.empty()) goodbyes_.erase(kept);
+  }
+  senders_.erase(sender);
 }
 
 void HeartbeatHub::Restart() {
@@ -165,36 +171,64 @@ void HeartbeatHub::Restart() {
   named_ = false;
   ended_.clear();
   unsent_.clear();
+  unconfirmed_.clear();
   for (auto& [id, sender] : senders_) {
-    sender->introduced = sender->queued = false;
-    sender->statement.clear();
+    sender->queued = false;
+    Reintroduce(*sender);
     Enqueue(*sender);
   }
 }
 
-// Returns false if there is nothing to send, or no statement permits it.
-bool HeartbeatHub::Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry) {
-  entry->set_id(sender.id);
+void HeartbeatHub::Reintroduce(Sender& sender) {
+  sender.introduced = sender.statement_sent = false;
+  if (!std::exchange(sender.is_unconfirmed, false)) return;
+  v1::StreamHeartbeatsRequest again = std::exchange(sender.unconfirmed, {});
+  MergeHeartbeat(sender.unsent, &again);
+  sender.unsent = std::move(again);
+  sender.has_unsent = true;
+}
+
+std::optional<HeartbeatHub::Entry> HeartbeatHub::MakeEntry(Sender& sender) {
   auto statement = statement_of_(*sender.caller);
   if (statement.ok() && *statement != sender.statement) {
-    entry->set_attach_statement(*statement);
     sender.statement = *std::move(statement);
+    sender.statement_sent = false;
   }
+  if (sender.statement.empty()) return std::nullopt;
+  if (sender.introduced && sender.statement_sent && !sender.has_unsent) return std::nullopt;
+  Entry entry;
+  entry.set_id(sender.id);
+  if (!sender.statement_sent) entry.set_attach_statement(sender.statement);
   if (!sender.introduced) {
-    if (sender.statement.empty()) return false;
-    entry->set_uri(sender.uri);
-    *entry->mutable_beat() = sender.all;
-    // Appended progress is in `unsent` only.
-    if (sender.has_unsent) MergeHeartbeat(sender.unsent, entry->mutable_beat());
-    sender.introduced = true;
+    entry.set_uri(sender.uri);
+    *entry.mutable_beat() = sender.all;
+    AddAppendedProgress(sender.unsent, entry.mutable_beat());
   } else if (sender.has_unsent) {
-    *entry->mutable_beat() = std::move(sender.unsent);
-  } else {
-    return entry->attach_statement().empty() ? false : true;
+    *entry.mutable_beat() = sender.unsent;
   }
+  return entry;
+}
+
+void HeartbeatHub::MarkSent(Sender& sender, bool has_beat) {
+  sender.introduced = sender.statement_sent = true;
+  if (!has_beat) return;
+  const v1::StreamHeartbeatsRequest appended = AppendedProgress(sender.unsent);
+  MergeHeartbeat(appended, &sender.unconfirmed);
   sender.unsent = v1::StreamHeartbeatsRequest();
   sender.has_unsent = sender.received = false;
-  return true;
+  if (appended.activities_size() == 0 && !sender.all.goodbye()) return;
+  if (!std::exchange(sender.is_unconfirmed, true)) unconfirmed_.push_back(sender.id);
+}
+
+void HeartbeatHub::Confirm() {
+  for (const int32_t id : std::exchange(unconfirmed_, {})) {
+    const auto it = senders_.find(id);
+    if (it == senders_.end() || !it->second->is_unconfirmed) continue;
+    Sender& sender = *it->second;
+    sender.is_unconfirmed = false;
+    sender.unconfirmed = v1::StreamHeartbeatsRequest();
+    if (sender.ended()) Erase(it);
+  }
 }
 
 bool HeartbeatHub::AddReceived(v1::RelayHeartbeatsRequest* request) {
@@ -213,37 +247,49 @@ bool HeartbeatHub::AddReceived(v1::RelayHeartbeatsRequest* request) {
   return true;
 }
 
-std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
-  MutexLock lock(mutex_);
-  v1::RelayHeartbeatsRequest request;
-  while (!ended_.empty() && request.senders_size() < kMaxEntries) {
-    v1::RelayHeartbeatsRequest::Sender& entry = *request.add_senders();
+void HeartbeatHub::AddEnded(v1::RelayHeartbeatsRequest* request) {
+  while (!ended_.empty() && request->senders_size() < kMaxEntries) {
+    Entry& entry = *request->add_senders();
     entry.set_id(ended_.front());
     entry.set_ended(true);
     ended_.pop_front();
   }
+}
+
+void HeartbeatHub::AddQueued(v1::RelayHeartbeatsRequest* request) {
   size_t bytes = 0;
   // Senders without a statement are introduced by a later message.
   std::vector<int32_t> later;
-  while (!unsent_.empty() && request.senders_size() < kMaxEntries && bytes < kMaxBytes) {
+  while (!unsent_.empty() && request->senders_size() < kMaxEntries) {
     const auto it = senders_.find(unsent_.front());
+    std::optional<Entry> entry;
+    if (it != senders_.end()) entry = MakeEntry(*it->second);
+    if (entry) {
+      const size_t size = entry->ByteSizeLong();
+      if (bytes > 0 && bytes + size > kMaxBytes) break;  // the next message has it
+      bytes += size;
+    }
     unsent_.pop_front();
     if (it == senders_.end()) continue;
     Sender& sender = *it->second;
     sender.queued = false;
-    v1::RelayHeartbeatsRequest::Sender entry;
-    const bool filled = Fill(sender, &entry);
-    if (filled) {
-      bytes += entry.ByteSizeLong();
-      *request.add_senders() = std::move(entry);
-    }
-    if (sender.all.goodbye() && sender.stream.expired()) {
-      senders_.erase(it);
-    } else if (!filled && !sender.introduced) {
+    if (entry) {
+      MarkSent(sender, entry->has_beat());
+      *request->add_senders() = *std::move(entry);
+    } else if (sender.ended()) {
+      Erase(it);
+    } else if (!sender.introduced) {
       later.push_back(sender.id);
     }
   }
   for (const int32_t id : later) Enqueue(*senders_.at(id));
+}
+
+std::optional<v1::RelayHeartbeatsRequest> HeartbeatHub::Next() {
+  MutexLock lock(mutex_);
+  v1::RelayHeartbeatsRequest request;
+  AddEnded(&request);
+  AddQueued(&request);
   // An empty list is sent too: it shows that the relay works, and that its senders are silent.
   if (!AddReceived(&request) && named_ && request.senders_size() == 0) return std::nullopt;
   if (!std::exchange(named_, true)) request.set_relay(relay_);
@@ -262,15 +308,23 @@ void HeartbeatHub::HandleResponse(const v1::RelayHeartbeatsResponse& response) {
     for (const auto& refused : response.refused()) {
       const auto it = senders_.find(refused.id());
       if (it == senders_.end()) continue;
+      Sender& sender = *it->second;
+      if (sender.all.goodbye() && refused.code() == kNotReady) {
+        Reintroduce(sender);
+        // The next process of the node comes after it.
+        if (!std::exchange(sender.queued, true)) unsent_.push_front(sender.id);
+        continue;
+      }
       absl::Status why =
           MakeError(static_cast<absl::StatusCode>(refused.code()), refused.detail().reason(),
                     refused.message(), refused.detail().next_step());
       if (refused.detail().has_retry_after()) {
         why = WithRetryAfter(why, absl::Seconds(refused.detail().retry_after().seconds()));
       }
-      if (auto child = it->second->stream.lock()) ends.emplace_back(std::move(child), why);
-      senders_.erase(it);
+      if (auto child = sender.stream.lock()) ends.emplace_back(std::move(child), why);
+      Erase(it);
     }
+    Confirm();
     for (const int32_t id : response.probes()) {
       const auto it = senders_.find(id);
       if (it == senders_.end()) continue;

@@ -1,8 +1,14 @@
 // Combines the heartbeats of all children into the messages of one upstream stream.
 //
 // A heartbeat without activities becomes a number in a list, which is sent twice an interval. One
-// with activities is merged into the unsent ones of its sender, so that a fast sender costs no more
-// than a slow one.
+// with activities is merged into the unsent ones of its sender (heartbeat_merge.h), so that a fast
+// sender costs no more than a slow one.
+//
+// A goodbye and appended progress are sent again on the next stream unless the status service has
+// responded after them: a stream to an unreachable service takes messages, too. A goodbye is also
+// sent again while the service is not ready. A response to an earlier message may confirm them, so
+// that some can still be lost with a connection; and appended progress whose response is lost
+// counts twice.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_HUB_H_
 #define MUSTER_SERVICES_RELAY_PROXY_HEARTBEATS_HEARTBEAT_HUB_H_
 
@@ -14,7 +20,9 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -52,7 +60,8 @@ class HeartbeatHub {
                               const v1::StreamHeartbeatsRequest& first,
                               std::weak_ptr<HeartbeatSender> stream);
   void HandleHeartbeat(int32_t id, const v1::StreamHeartbeatsRequest& heartbeat);
-  // Removes a sender whose stream has ended.
+  // Removes a sender whose stream has ended. One with a goodbye is kept until it is confirmed: at
+  // most 64 of one identity, of which the oldest is dropped.
   void Remove(int32_t id);
   // The interval between the heartbeats of a sender.
   absl::Duration interval() const;
@@ -62,7 +71,7 @@ class HeartbeatHub {
   // Begins a new stream, on which all senders are introduced again.
   void Restart();
   // Returns the next message; nothing if there is nothing to send. The list of heartbeats is sent
-  // every half interval, also if it is empty.
+  // every half interval, also if it is empty. A message has less than kMaxSmallMessageBytes.
   std::optional<v1::RelayHeartbeatsRequest> Next();
   void HandleResponse(const v1::RelayHeartbeatsResponse& response);
 
@@ -70,10 +79,22 @@ class HeartbeatHub {
 
  private:
   struct Sender;
+  using Senders = std::map<int32_t, std::unique_ptr<Sender>>;
+  using Entry = v1::RelayHeartbeatsRequest::Sender;
 
   void Enqueue(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool Fill(Sender& sender, v1::RelayHeartbeatsRequest::Sender* entry)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds the entries of ended and of queued senders to a message.
+  void AddEnded(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AddQueued(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns nothing if there is nothing to send, or no statement permits it.
+  std::optional<Entry> MakeEntry(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkSent(Sender& sender, bool has_beat) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The next entry of the sender introduces it, with what was not confirmed.
+  void Reintroduce(Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The status service has responded: it receives the messages of this stream.
+  void Confirm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void KeepGoodbye(const Sender& sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Erase(Senders::iterator sender) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds the list of heartbeats if it is due. Returns whether it is.
   bool AddReceived(v1::RelayHeartbeatsRequest* request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -84,8 +105,12 @@ class HeartbeatHub {
   Counter sent_bytes_;
 
   mutable Mutex mutex_;
-  std::map<int32_t, std::unique_ptr<Sender>> senders_ ABSL_GUARDED_BY(mutex_);
+  Senders senders_ ABSL_GUARDED_BY(mutex_);
   std::deque<int32_t> unsent_ ABSL_GUARDED_BY(mutex_);  // senders with unsent activities
+  // Senders whose goodbye or appended progress was sent on this stream.
+  std::vector<int32_t> unconfirmed_ ABSL_GUARDED_BY(mutex_);
+  // By URI: senders with a goodbye whose stream has ended, the oldest first.
+  absl::flat_hash_map<std::string, std::deque<int32_t>> goodbyes_ ABSL_GUARDED_BY(mutex_);
   // Introduced senders whose stream has ended.
   std::deque<int32_t> ended_ ABSL_GUARDED_BY(mutex_);
   int32_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -95,11 +120,6 @@ class HeartbeatHub {
   absl::Duration list_sent_at_ ABSL_GUARDED_BY(mutex_);
   absl::Duration statements_at_ ABSL_GUARDED_BY(mutex_);  // when statements were last compared
 };
-
-// Merges `heartbeat` into an unsent one: the newest activity of each pair, but all progress of the
-// append form, which the status service adds up.
-void MergeHeartbeat(const v1::StreamHeartbeatsRequest& heartbeat,
-                    v1::StreamHeartbeatsRequest* unsent);
 
 }  // namespace muster
 

@@ -153,6 +153,26 @@ TEST_F(UpstreamHeartbeatsTest, SendersAreIntroducedAgainOnANewStream) {
   EXPECT_EQ(request->senders(0).uri(), "spiffe://fleet.test/node/n1");
 }
 
+// The stream takes the goodbye, and ends before the service has handled it.
+TEST_F(UpstreamHeartbeatsTest, GoodbyeIsRepeatedUntilTheServiceResponds) {
+  StartConnected();
+  const int32_t id = AddSender();
+  v1::StreamHeartbeatsRequest goodbye;
+  goodbye.set_goodbye(true);
+  hub_.HandleHeartbeat(id, goodbye);
+  hub_.Remove(id);
+  ASSERT_TRUE(AwaitNext(requests_));
+  EXPECT_TRUE(requests_.Take()->senders(0).beat().goodbye());
+  stream_->End(absl::UnavailableError("gone"));
+  ASSERT_TRUE(AwaitNext(requests_));
+  const auto request = requests_.Take();
+  ASSERT_EQ(request->senders_size(), 1);
+  EXPECT_TRUE(request->senders(0).beat().goodbye());
+  EXPECT_EQ(hub_.senders(), 1u);
+  script_.started.Take().value()->Send(v1::RelayHeartbeatsResponse());
+  EXPECT_TRUE(Await([this] { return hub_.senders() == 0; }));
+}
+
 TEST_F(UpstreamHeartbeatsTest, NewChannelReplacesTheStream) {
   StartConnected();
   upstream_.SetStatus(server_.ConnectRelay("r1"));

@@ -1,6 +1,9 @@
 #ifndef MUSTER_SERVICES_STATUS_HEARTBEATS_TESTING_REGISTRY_FIXTURE_H_
 #define MUSTER_SERVICES_STATUS_HEARTBEATS_TESTING_REGISTRY_FIXTURE_H_
 
+#include <algorithm>
+#include <cstddef>
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,9 +36,12 @@ class Journal : public NodeJournal {
   void AddEvent(const std::string& node, v1::NodeEvent event) override {
     details[node].push_back(event.detail());
   }
-  void PutSenders(std::vector<SenderRecord> senders) override {
+  size_t PutSenders(std::vector<SenderRecord> senders) override {
+    senders.resize(std::min(senders.size(), capacity));
     for (SenderRecord& sender : senders) stored[sender.node] = sender;
+    return senders.size();
   }
+  size_t capacity = std::numeric_limits<size_t>::max();  // of one call
   std::map<std::string, SenderRecord> stored;
   std::map<std::string, std::vector<std::string>> details;
 };
