@@ -149,6 +149,11 @@ absl::Status Trust::HandleRevoked(const v1::AttachResponse::Revoked& revoked) {
   return absl::OkStatus();
 }
 
+void Trust::DropPartialList() {
+  MutexLock lock(mutex_);
+  list_.reset();
+}
+
 void Trust::UpdateCommandRevocations(const v1::CommandRevocations& list) {
   v1::AttachResponse message;
   {

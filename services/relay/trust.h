@@ -53,6 +53,9 @@ class Trust {
   // The same for those that a parent sent; a full list replaces the names once its last message was
   // received. RELAY_REFUSED if they exceed the limits above.
   absl::Status HandleRevoked(const v1::AttachResponse::Revoked& revoked);
+  // Drops a list of which the last message was not received. To be called when a stream of a parent
+  // begins: a message of the new stream would otherwise complete the list of the former one.
+  void DropPartialList();
 
   // Replaces the list by a newer one, and sends it to every child. Ignores an older list.
   void UpdateCommandRevocations(const v1::CommandRevocations& list);

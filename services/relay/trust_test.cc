@@ -1,13 +1,11 @@
 #include "services/relay/trust.h"
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -147,17 +145,6 @@ TEST_F(TrustTest, NewChildRelayReceivesAllSubjectsAndANodeNone) {
   trust_.SendRevocations(node, Hello(/*is_relay=*/false));
   EXPECT_THAT(node.Take(), IsEmpty());
 }
-
-// Calls a function before it records the first message.
-class HookedLink final : public RecordedLink {
- public:
-  void Send(v1::AttachResponse message) override {
-    if (const auto hook = std::exchange(before_first, nullptr)) hook();
-    RecordedLink::Send(std::move(message));
-  }
-
-  std::function<void()> before_first;
-};
 
 TEST_F(TrustTest, RevocationDuringTheListOfANewChildIsKept) {
   const auto relay = std::make_shared<HookedLink>();

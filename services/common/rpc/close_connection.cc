@@ -7,22 +7,18 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <optional>
-#include <string>
 #include <utility>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/str_replace.h"
-#include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
 namespace {
 
-using Endpoint = OpenConnections::Endpoint;
 using GetName = int (*)(int, sockaddr*, socklen_t*);
 
 std::array<uint8_t, 16> AddressOf(const in6_addr& address) {
@@ -39,7 +35,7 @@ std::array<uint8_t, 16> AddressOf(const in_addr& address) {
 }
 
 // Port 0: the descriptor has no such endpoint.
-Endpoint EndpointOf(int fd, GetName get_name) {
+TcpPeer EndpointOf(int fd, GetName get_name) {
   sockaddr_storage storage = {};
   socklen_t length = sizeof(storage);
   if (get_name(fd, reinterpret_cast<sockaddr*>(&storage), &length) != 0) return {};
@@ -50,28 +46,6 @@ Endpoint EndpointOf(int fd, GetName get_name) {
   if (storage.ss_family != AF_INET6) return {};
   const auto& address = reinterpret_cast<const sockaddr_in6&>(storage);
   return {AddressOf(address.sin6_addr), ntohs(address.sin6_port)};
-}
-
-// Parses the text of a peer: "ipv4:192.0.2.1:4711", "ipv6:%5B2001:db8::1%5D:4711".
-std::optional<Endpoint> ParsePeer(std::string_view peer) {
-  const size_t scheme = peer.find(':');
-  const size_t colon = peer.rfind(':');
-  if (scheme == std::string_view::npos || colon == scheme) return std::nullopt;
-  Endpoint endpoint;
-  if (!absl::SimpleAtoi(ToAbsl(peer.substr(colon + 1)), &endpoint.port)) return std::nullopt;
-  std::string text = absl::StrReplaceAll(ToAbsl(peer.substr(scheme + 1, colon - scheme - 1)),
-                                         {{"%5B", ""}, {"%5D", ""}});
-  text = text.substr(0, text.find('%'));  // without the zone
-  in_addr v4 = {};
-  in6_addr v6 = {};
-  if (inet_pton(AF_INET, text.c_str(), &v4) == 1) {
-    endpoint.address = AddressOf(v4);
-  } else if (inet_pton(AF_INET6, text.c_str(), &v6) == 1) {
-    endpoint.address = AddressOf(v6);
-  } else {
-    return std::nullopt;
-  }
-  return endpoint;
 }
 
 }  // namespace
@@ -86,7 +60,7 @@ OpenConnections::OpenConnections(absl::Span<const int> local_ports) {
     if (fd <= 2) continue;
     const auto found = by_port_.find(EndpointOf(fd, getsockname).port);
     if (found == by_port_.end()) continue;
-    const Endpoint peer = EndpointOf(fd, getpeername);
+    const TcpPeer peer = EndpointOf(fd, getpeername);
     if (peer.port != 0) found->second.push_back({fd, peer});
   }
 }
@@ -99,12 +73,12 @@ bool OpenConnections::ShutDown(const Connection& connection) {
 }
 
 bool OpenConnections::Close(std::string_view peer, int local_port) {
-  const std::optional<Endpoint> wanted = ParsePeer(peer);
+  const TcpPeer wanted = ParseTcpPeer(peer);
   const auto found = by_port_.find(local_port);
-  if (!wanted || found == by_port_.end()) return false;
+  if (wanted.port == 0 || found == by_port_.end()) return false;
   std::vector<Connection>& connections = found->second;
   const auto it = std::find_if(connections.begin(), connections.end(),
-                               [&](const Connection& c) { return c.peer == *wanted; });
+                               [&](const Connection& c) { return c.peer == wanted; });
   if (it == connections.end()) return false;
   const bool closed = ShutDown(*it);
   connections.erase(it);

@@ -2,14 +2,13 @@
 #ifndef MUSTER_SERVICES_COMMON_RPC_CLOSE_CONNECTION_H_
 #define MUSTER_SERVICES_COMMON_RPC_CLOSE_CONNECTION_H_
 
-#include <array>
 #include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
+#include "services/common/rpc/tcp_peer.h"
 
 namespace muster {
 
@@ -33,18 +32,10 @@ class OpenConnections {
   // the address with most connections. Returns how many.
   size_t CloseExcess(int local_port, const ConnectionLimits& limits);
 
-  // An IPv4 address is mapped into IPv6.
-  struct Endpoint {
-    std::array<uint8_t, 16> address = {};
-    int port = 0;
-
-    bool operator==(const Endpoint&) const = default;
-  };
-
  private:
   struct Connection {
     int fd = -1;  // of gRPC, which may close it at any time
-    Endpoint peer;
+    TcpPeer peer;
   };
 
   static bool ShutDown(const Connection& connection);

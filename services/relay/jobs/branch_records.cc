@@ -42,17 +42,21 @@ void BranchRecords::Add(v1::JobRecord::Branch branch, absl::Time now,
   Replay(record);
 }
 
-std::vector<v1::JobRecord> BranchRecords::OfRelay(const std::string& relay, bool lost,
-                                                  int64_t waiting, absl::Time now) {
+std::vector<v1::JobRecord> BranchRecords::OfRelays(const std::map<std::string, bool>& relays,
+                                                   const std::map<std::string, int64_t>& waiting,
+                                                   absl::Time now) {
   std::vector<v1::JobRecord> made;
-  if (waiting == 0) return made;
-  v1::JobRecord::Branch branch =
-      Branch(lost, static_cast<size_t>(waiting),
-             lost ? absl::StrCat("relay ", relay, " is not attached any more; ", waiting,
-                                 " of its nodes have not finished")
-                  : absl::StrCat("relay ", relay, " is attached again"));
-  branch.set_relay(relay);
-  Add(std::move(branch), now, made);
+  for (const auto& [relay, attached] : relays) {
+    const auto open = waiting.find(relay);
+    if (open == waiting.end()) continue;
+    v1::JobRecord::Branch branch =
+        Branch(!attached, static_cast<size_t>(open->second),
+               attached ? absl::StrCat("relay ", relay, " is attached again")
+                        : absl::StrCat("relay ", relay, " is not attached any more; ", open->second,
+                                       " of its nodes have not finished"));
+    branch.set_relay(relay);
+    Add(std::move(branch), now, made);
+  }
   return made;
 }
 

@@ -31,9 +31,11 @@ class BranchRecords {
   // After a restart, the nodes need some time to attach before they are lost.
   void SetResumed() { resumed_ = true; }
 
-  // Returns the record of a relay that was attached or lost, unless it has no open targets.
-  std::vector<v1::JobRecord> OfRelay(const std::string& relay, bool lost, int64_t waiting,
-                                     absl::Time now);
+  // Returns a record for each of these relays, which were attached (true) or lost, that has open
+  // targets: `waiting` has their number by relay.
+  std::vector<v1::JobRecord> OfRelays(const std::map<std::string, bool>& relays,
+                                      const std::map<std::string, int64_t>& waiting,
+                                      absl::Time now);
 
   struct Running {
     std::string node;

@@ -339,14 +339,13 @@ std::vector<v1::JobRecord> JobState::Cancel(absl::Time now, TargetRoutes& routes
   return made;
 }
 
-std::vector<v1::JobRecord> JobState::Branch(
-    const std::string& relay, bool lost, absl::Time now,
-    const std::function<bool(std::string_view node)>& is_child) {
-  int64_t waiting = 0;
+std::vector<v1::JobRecord> JobState::RelaysChanged(const std::map<std::string, bool>& relays,
+                                                   absl::Time now, const RelayOf& relay_of) {
+  std::map<std::string, int64_t> waiting;
   for (const auto& [node, target] : targets_) {
-    if (target.stage != Stage::kFinal && is_child(node)) ++waiting;
+    if (target.stage != Stage::kFinal) ++waiting[relay_of(node)];
   }
-  return branches_.OfRelay(relay, lost, waiting, now);
+  return branches_.OfRelays(relays, waiting, now);
 }
 
 std::vector<v1::JobRecord> JobState::ReportLost(const Instant& now, const TargetRoutes& routes) {

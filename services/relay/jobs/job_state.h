@@ -81,9 +81,12 @@ class JobState {
   // others send their own, or are ended by Tick.
   std::vector<v1::JobRecord> Cancel(absl::Time now, TargetRoutes& routes);
 
-  // Returns a record if open targets of this job are attached to a relay that was attached or lost.
-  std::vector<v1::JobRecord> Branch(const std::string& relay, bool lost, absl::Time now,
-                                    const std::function<bool(std::string_view node)>& is_child);
+  // Returns a record for each of these relays, which were attached (true) or lost, that has open
+  // targets of this job. Calls `relay_of`, which returns the parent of a node, once for each open
+  // target.
+  using RelayOf = std::function<std::string(std::string_view node)>;
+  std::vector<v1::JobRecord> RelaysChanged(const std::map<std::string, bool>& relays,
+                                           absl::Time now, const RelayOf& relay_of);
 
   // Returns whether `node` is a target without a final record.
   bool IsOpen(std::string_view node) const {

@@ -1,11 +1,14 @@
 #include "services/relay/jobs/job_state.h"
 
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/job_state_fixture.h"
@@ -229,8 +232,8 @@ TEST_F(JobStateTest, NodeThatIsLostAgainAndAgainDoesNotHideTheLossOfOthers) {
   EXPECT_EQ(records, 40U) << "20 losses";
   routes_ = {"n1"};
   EXPECT_EQ(job.ReportLost(At(0), routes_).size(), 1U);
-  const auto is_child = [](std::string_view) { return true; };
-  EXPECT_EQ(job.Branch("r1", true, kNow, is_child).size(), 1U);
+  const auto relay_of = [](std::string_view) { return "r1"; };
+  EXPECT_EQ(job.RelaysChanged({{"r1", false}}, kNow, relay_of).size(), 1U);
 }
 
 TEST_F(JobStateTest, NodesAreNotLostWhileTheyAttachAfterARestart) {
@@ -316,13 +319,27 @@ TEST_F(JobStateTest, ReplayedLogRestoresTheState) {
 
 TEST_F(JobStateTest, LostBranchIsRecordedIfItHasOpenTargets) {
   JobState job = Make();
-  const auto is_child = [](std::string_view node) { return node != "n3"; };
-  const auto made = job.Branch("r1", true, kNow, is_child);
+  const auto relay_of = [](std::string_view node) { return node == "n3" ? "r3" : "r1"; };
+  const auto made = job.RelaysChanged({{"r1", false}, {"r2", false}}, kNow, relay_of);
   ASSERT_EQ(made.size(), 1U);
   EXPECT_TRUE(made[0].branch().lost());
   EXPECT_EQ(made[0].branch().waiting(), 2);
   for (const char* node : {"n1", "n2"}) job.Receive(Exited(node, 1));
-  EXPECT_TRUE(job.Branch("r1", false, kNow, is_child).empty());
+  EXPECT_TRUE(job.RelaysChanged({{"r1", true}}, kNow, relay_of).empty());
+}
+
+TEST_F(JobStateTest, ChangesOfManyRelaysLookUpEachOpenTargetOnce) {
+  JobState job = Make();
+  job.Receive(Exited("n3", 1));
+  int lookups = 0;
+  const auto relay_of = [&lookups](std::string_view node) {
+    ++lookups;
+    return node == "n1" ? "r1" : "r2";
+  };
+  std::map<std::string, bool> relays;
+  for (int i = 0; i < 1'000; ++i) relays[absl::StrCat("r", i)] = true;
+  EXPECT_EQ(job.RelaysChanged(relays, kNow, relay_of).size(), 2U);
+  EXPECT_EQ(lookups, 2);
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ namespace muster {
 
 // Every job is in the index by id and in the order of submission, and is either running or
 // finished. A finished job past the limits whose audit records are missing loses its output: Find
-// and List omit it then. Thread-safe; holds no other lock.
+// and List omit it then. Thread-safe. It calls `is_kept` of RemoveOld with its lock
+// held, and nothing else.
 class JobTable {
  public:
   struct Limits {
@@ -87,8 +88,8 @@ class JobTable {
   std::optional<Entry> MarkAudited(const std::string& id, bool cancellation);
   // Returns at most `limit` jobs with an event that the audit log lacks, the oldest first.
   std::vector<Entry> Unaudited(size_t limit) const;
-  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names. A
-  // job that waits for the audit log loses its output first.
+  // Removes finished jobs past the limits, the oldest first, except those that `is_kept` names. It
+  // must not call this object. A job that waits for the audit log loses its output first.
   Old RemoveOld(absl::Time now, const std::function<bool(const std::string&)>& is_kept);
 
   int64_t running() const;

@@ -55,7 +55,7 @@ void JobWriter::Begin(Round& round) {
   }
   for (const auto& [id, job] : parts_.table.Running()) {
     if (round.tick) job->Tick();
-    for (const auto& [relay, attached] : round.work.relays) job->OnRelayChanged(relay, attached);
+    if (!round.work.relays.empty()) job->OnRelaysChanged(round.work.relays);
     if (round.work.reachable) job->OnReachable();
   }
 }

@@ -4,9 +4,9 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/mutex.h"
@@ -15,8 +15,9 @@
 namespace muster {
 
 // Collects what other threads report until the writer handles it: many records share one sync. Its
-// size is bounded by the children, which have one message each until `done` is called. Thread-safe.
-// The listener is called with the lock of this object held.
+// size is bounded by the children, which have one message each until `done` is called, and by the
+// relays, which have one entry each. Thread-safe. The listener is called with the lock of this
+// object held.
 class RecordInbox {
  public:
   struct Batch {
@@ -25,8 +26,8 @@ class RecordInbox {
   };
   struct Work {
     std::deque<Batch> batches;
-    std::vector<std::pair<std::string, bool>> relays;  // attached, or lost
-    bool reachable = false;                            // a node became reachable
+    std::map<std::string, bool> relays;  // whether each was attached, or lost
+    bool reachable = false;              // a node became reachable
   };
 
   // Sets the function that is called whenever there is work; null: none. Returns when no call of
@@ -41,9 +42,12 @@ class RecordInbox {
     work_.batches.push_back(std::move(batch));
     Notify();
   }
+  // A relay that was lost and is attached again before the writer handles it has not changed, and
+  // vice versa.
   void AddRelay(const std::string& relay, bool attached) {
     MutexLock lock(mutex_);
-    work_.relays.emplace_back(relay, attached);
+    const auto [known, added] = work_.relays.try_emplace(relay, attached);
+    if (!added && known->second != attached) work_.relays.erase(known);
     Notify();
   }
   void SetReachable() {

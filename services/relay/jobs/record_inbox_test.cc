@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+#include <string>
+
 namespace muster {
 namespace {
 
@@ -21,6 +24,15 @@ TEST(RecordInboxTest, DequeueReturnsAllWorkOnce) {
   work = inbox.Dequeue();
   EXPECT_TRUE(work.batches.empty());
   EXPECT_FALSE(work.reachable);
+}
+
+TEST(RecordInboxTest, RelayThatChangesManyTimesHasOneEntryOrNone) {
+  RecordInbox inbox;
+  for (int i = 0; i < 999; ++i) inbox.AddRelay("r1", i % 2 == 0);
+  inbox.AddRelay("r2", false);
+  EXPECT_EQ(inbox.Dequeue().relays, (std::map<std::string, bool>{{"r1", true}, {"r2", false}}));
+  for (int i = 0; i < 1'000; ++i) inbox.AddRelay("r1", i % 2 == 0);
+  EXPECT_TRUE(inbox.Dequeue().relays.empty());
 }
 
 TEST(RecordInboxTest, ListenerThatWasRemovedIsNotCalled) {

@@ -100,13 +100,13 @@ void RunningJob::OnReachable() {
   Release();
 }
 
-void RunningJob::OnRelayChanged(const std::string& relay, bool attached) {
-  const auto is_child = [&](std::string_view node) {
+void RunningJob::OnRelaysChanged(const std::map<std::string, bool>& relays) {
+  const auto relay_of = [this](std::string_view node) {
     const auto entry = fleet_.topology.Find(node);
-    return entry.has_value() && entry->relay == relay;
+    return entry ? entry->relay : "";
   };
   MutexLock lock(mutex_);
-  AddPending(state_.Branch(relay, !attached, fleet_.clock.Now(), is_child));
+  AddPending(state_.RelaysChanged(relays, fleet_.clock.Now(), relay_of));
 }
 
 void RunningJob::Tick() {

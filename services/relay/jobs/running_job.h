@@ -65,7 +65,8 @@ class RunningJob {
   // states it.
   void NoteDropped(const std::string& node, const absl::Status& why);
   void OnReachable();
-  void OnRelayChanged(const std::string& relay, bool attached);
+  // Each of these relays was attached (true) or lost.
+  void OnRelaysChanged(const std::map<std::string, bool>& relays);
   void Tick();
 
   // Returns the job with its current counts. It is running until its end is stored.

@@ -1,10 +1,13 @@
 #include "services/relay/proxy/spool_drain.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 
@@ -15,26 +18,20 @@ namespace {
 constexpr absl::Duration kRest = absl::Seconds(2);
 constexpr absl::Duration kBetweenSweeps = absl::Seconds(5);
 
-// Returns whether another attempt would fail as well, because the result itself is rejected. An
-// error that concerns this relay is temporary, also its clock until the time of the result is over.
+// The reasons for which the aggregator rejects the result itself, so that each attempt would fail.
+// Any other error is temporary: it may concern this relay, a clock or a disk.
+constexpr std::array<std::string_view, 11> kFinalReasons = {
+    "INVALID_NAME",       "INVALID_SIGNATURE", "PAIR_NOT_PLANNED",
+    "RESULT_CONFLICT",    "RESULT_TOO_LARGE",  "REVOKED",
+    "RUN_CANCELLED",      "RUN_NOT_FOUND",     "RUN_SEALED",
+    "SIGNATURE_REQUIRED", "TEXT_TOO_LONG"};
+
+// Returns whether another attempt would fail as well. A wrong clock is temporary until the time of
+// the result is over.
 bool IsFinal(const absl::Status& status, const SpoolDelivery& delivery) {
   const std::string reason = ReasonOf(status);
   if (reason == "PROOF_TOO_OLD") return delivery.expired && !delivery.lost;
-  switch (status.code()) {
-    case absl::StatusCode::kPermissionDenied:
-      // An error without a reason is from a service that may not know this relay yet.
-      return !reason.empty() && reason != "NOT_ATTACHED" && reason != "ROLE_NOT_ALLOWED";
-    case absl::StatusCode::kNotFound:
-      return reason == "RUN_NOT_FOUND";
-    case absl::StatusCode::kUnauthenticated:
-      return reason == "INVALID_SIGNATURE";
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kInvalidArgument:
-      return !reason.empty();
-    default:
-      return false;
-  }
+  return absl::c_linear_search(kFinalReasons, reason);
 }
 
 // Returns whether other bytes arrived than the spool announced.

@@ -14,8 +14,13 @@
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/errors/base.h"
+#include "services/common/errors/identity.h"
 #include "services/common/errors/relay.h"
 #include "services/common/errors/results.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/store.h"
+#include "services/common/errors/system.h"
 #include "services/relay/testing/spool_fixture.h"
 #include "services/relay/testing/stub_upstream.h"
 
@@ -208,11 +213,44 @@ TEST_F(SpoolDrainTest, RejectedResultIsRemoved) {
   EXPECT_EQ(sender_.calls().size(), 1u);
 }
 
-TEST_F(SpoolDrainTest, ErrorThatConcernsTheRelayKeepsTheResult) {
+// All that the aggregator answers about the result itself.
+TEST_F(SpoolDrainTest, EachRejectionOfTheResultRemovesIt) {
+  const std::vector<absl::Status> rejections = {errors::InvalidName("n 1", "node", "a space"),
+                                                errors::SignatureUnverified("another key"),
+                                                errors::PairNotPlanned("r", "facts", "n1"),
+                                                errors::ResultConflict("facts", "n1"),
+                                                errors::ResultOverLimit(1),
+                                                errors::SignerRevoked(),
+                                                errors::RunCancelled("r"),
+                                                errors::RunNotFound("r"),
+                                                errors::RunSealed("r"),
+                                                errors::SignatureRequired("n1"),
+                                                errors::TextTooLong("file_name", 1)};
+  for (const absl::Status& rejection : rejections) {
+    ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
+    sender_.answer = rejection;
+    RunOnce();
+    EXPECT_EQ(fixture_.spool().waiting(), 0) << rejection;
+  }
+}
+
+TEST_F(SpoolDrainTest, ErrorThatConcernsTheRelayOrADiskKeepsTheResult) {
   ASSERT_TRUE(fixture_.Deliver("n1", "facts", "body").ok());
-  sender_.answer = errors::NotAttached("n1");
-  RunOnce();
-  EXPECT_THAT(fixture_.Metric(), HasSubstr("muster_relay_spool_entries 1\n"));
+  const std::vector<absl::Status> temporary = {
+      errors::NotAttached("n1"),
+      errors::AttachStatementRefused("it is for another relay"),
+      absl::PermissionDeniedError("from a service that does not know this relay yet"),
+      errors::FileNotAccessible("open", "blobs/staged/1", "Permission denied"),
+      errors::FileExists("publish", "blobs/1", "File exists"),
+      errors::BlobExists("1", 2, 3),
+      errors::InvalidChunk("the upload is already complete")};
+  for (const absl::Status& error : temporary) {
+    sender_.answer = error;
+    RunOnce();
+    EXPECT_EQ(fixture_.spool().waiting(), 1) << error;
+    fixture_.clock.Advance(absl::Minutes(1));
+  }
+  EXPECT_EQ(sender_.calls().size(), temporary.size());
 }
 
 TEST_F(SpoolDrainTest, DamagedResultIsReportedAsLost) {

@@ -129,11 +129,7 @@ void RunOffers::HandleChange(const v1::FollowChangesResponse& event,
     news = Apply(event);
   }
   if (news.welcome) welcome();
-  for (const std::string& run : news.ended) {
-    v1::AttachResponse over;
-    over.mutable_collection_ended()->set_run(run);
-    for (const auto& child : topology_.Children()) child->Send(over);
-  }
+  for (const std::string& run : news.ended) SendEnd(run);
   for (const v1::CollectionOffer& offer : news.offers) SendOffer(topology_, offer);
 }
 
@@ -199,7 +195,22 @@ void RunOffers::OnReachable(const std::vector<std::string>& names) {
     if (in_snapshot_) return;
     offers = OffersFor(names);
   }
-  for (const v1::CollectionOffer& offer : offers) SendOffer(topology_, offer);
+  for (const v1::CollectionOffer& offer : offers) {
+    SendOffer(topology_, offer);
+    // The run may have ended meanwhile, and its end was sent before the offer.
+    if (HasEnded(offer.run())) SendEnd(offer.run());
+  }
+}
+
+bool RunOffers::HasEnded(const std::string& run) {
+  MutexLock lock(mutex_);
+  return !runs_.contains(run) && !before_snapshot_.contains(run);
+}
+
+void RunOffers::SendEnd(const std::string& run) {
+  v1::AttachResponse over;
+  over.mutable_collection_ended()->set_run(run);
+  for (const auto& child : topology_.Children()) child->Send(over);
 }
 
 }  // namespace muster

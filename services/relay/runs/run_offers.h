@@ -74,6 +74,8 @@ class RunOffers {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::CollectionOffer Offer(const std::string& run, const std::string& plugin) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasEnded(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendEnd(const std::string& run);
 
   Topology& topology_;
   const Clock& clock_;

@@ -342,5 +342,25 @@ TEST_F(RunOffersTest, EndedRunsAreNotKnownDuringASnapshot) {
   EXPECT_THAT(Sent(*n1), IsEmpty()) << "no list was sent meanwhile";
 }
 
+TEST_F(RunOffersTest, EndOfARunFollowsAnOfferThatWasPreparedBeforeIt) {
+  SendRun();
+  SendPairs({"n1"});
+  const auto n1 = std::make_shared<HookedLink>();
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), n1).ok());
+  n1->before_first = [this] { SendRun(v1::RUN_STATE_CANCELLED); };
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r ended", "r/p: n1", "r ended"));
+}
+
+TEST_F(RunOffersTest, OfferDuringASnapshotThatListsTheRunIsNotFollowedByItsEnd) {
+  SendRun();
+  SendPairs({"n1"});
+  const auto n1 = std::make_shared<HookedLink>();
+  ASSERT_TRUE(topology_.Attach(AttachedEntry("n1", "root", clock_.Now()), n1).ok());
+  n1->before_first = [this] { BeginSnapshot(); };
+  offers_.OnReachable({"n1"});
+  EXPECT_THAT(Sent(*n1), ElementsAre("r/p: n1"));
+}
+
 }  // namespace
 }  // namespace muster

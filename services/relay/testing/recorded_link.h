@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
 #define MUSTER_SERVICES_RELAY_TESTING_RECORDED_LINK_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -39,6 +40,17 @@ class RecordedLink : public ChildLink {
   mutable Mutex mutex_;
   std::vector<v1::AttachResponse> sent_ ABSL_GUARDED_BY(mutex_);
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Calls a function, which is set before any message is sent, before it records the first message.
+class HookedLink final : public RecordedLink {
+ public:
+  void Send(v1::AttachResponse message) override {
+    if (const auto hook = std::exchange(before_first, nullptr)) hook();
+    RecordedLink::Send(std::move(message));
+  }
+
+  std::function<void()> before_first;
 };
 
 // An entry as a stream makes it: attached to `relay` with a statement that lasts an hour.

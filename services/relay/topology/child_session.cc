@@ -20,7 +20,7 @@ constexpr size_t kMaxInstance = 64;
 constexpr size_t kMaxVersion = 64;
 constexpr int kMaxTargets = 16;
 constexpr size_t kMaxTarget = 300;    // a host name of 253 and a port
-constexpr int kMaxDescendants = 500;  // in one message
+constexpr int kMaxDescendants = 500;  // in one message, also of those to forget
 
 // A relay may send this much more before the sink has accepted its records.
 constexpr size_t kMaxPendingOfRelay = 1 << 20;
@@ -231,6 +231,9 @@ absl::Status ChildSession::CheckUpdate(const v1::AttachRequest::TopologyUpdate& 
   if (!is_relay_) return errors::InvalidAttachment("a node has no descendants");
   if (update.descendants_size() > kMaxDescendants) {
     return errors::InvalidAttachment("more than 500 descendants in one message");
+  }
+  if (update.forgotten_uris_size() > kMaxDescendants) {
+    return errors::InvalidAttachment("more than 500 descendants to forget in one message");
   }
   return absl::OkStatus();
 }

@@ -19,6 +19,7 @@
 #include "services/common/identity/key.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/relay/testing/fake_child_stream.h"
 #include "services/relay/testing/recorded_link.h"
 #include "services/relay/testing/stub_upstream.h"
 #include "testing/fixtures/fake_relay.h"
@@ -28,6 +29,7 @@ namespace muster {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::FakeChildStream;
 using ::testing::IsEmpty;
 using testing::StubUpstream;
 
@@ -37,33 +39,6 @@ std::string UriOf(const FleetName& name) {
   return std::visit([](const auto& one) { return ToUri({std::string(kTestFleet), one}).value(); },
                     name);
 }
-
-// The stream of a child that the test plays.
-class FakeChildStream final : public ChildStream {
- public:
-  void ReadNext() override { ++reads; }
-  Sent Send(v1::AttachResponse message) override {
-    if (end) return Sent::kEnded;
-    if (full) return Sent::kFull;
-    sent.push_back(std::move(message));
-    return Sent::kQueued;
-  }
-  void End(const absl::Status& why) override {
-    if (!end) end = why;
-  }
-  void Cancel(const absl::Status& why) override {
-    cancelled = true;
-    End(why);
-  }
-
-  std::vector<v1::AttachResponse> TakeSent() { return std::exchange(sent, {}); }
-
-  int reads = 0;
-  bool full = false;
-  bool cancelled = false;
-  std::vector<v1::AttachResponse> sent;
-  std::optional<absl::Status> end;
-};
 
 // Accepts the records of children when the test calls AcceptAll.
 struct FakeSink final : RecordSink {
@@ -386,6 +361,18 @@ TEST_F(ChildSessionTest, RelayWithManyForgedStatementsLosesItsStream) {
   EXPECT_EQ(child.stream->reads, 2);
   Deliver(child, forged);
   EXPECT_EQ(ReasonOf(*child.stream->end), "TOO_MANY_INVALID_STATEMENTS");
+}
+
+TEST_F(ChildSessionTest, UpdateThatForgetsMoreThan500DescendantsEndsTheStream) {
+  const Child child = Attach(ServiceIdentity{ServiceRole::kRelay, "r1"}, /*is_relay=*/true);
+  v1::AttachRequest update;
+  for (int i = 0; i < 500; ++i) update.mutable_topology()->add_forgotten_uris("x");
+  Deliver(child, update);
+  EXPECT_FALSE(child.stream->end);
+  update.mutable_topology()->add_forgotten_uris("x");
+  Deliver(child, update);
+  ASSERT_TRUE(child.stream->end);
+  EXPECT_EQ(ReasonOf(*child.stream->end), "INVALID_ATTACHMENT");
 }
 
 TEST_F(ChildSessionTest, TopologyUpdateOfANodeEndsTheStream) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/relay.h"
 #include "services/relay/topology/update_judge.h"
@@ -196,7 +197,7 @@ void Topology::ForgetDescendant(const std::string& child, const std::string& uri
   Changes changes;
   {
     MutexLock lock(mutex_);
-    const auto it = FindSubject(uri);
+    const auto it = FindUri(uri);
     if (it == entries_.end()) return;
     other_routes_.Remove(it->first, child);
     if (direct_.contains(it->first)) return;
@@ -279,12 +280,15 @@ bool Topology::HasChanges() const {
   return !unsent_.empty();
 }
 
-// A URI ends with the name. A certificate is compared with those of all entries.
+// A URI ends with the name.
+Topology::Entries::iterator Topology::FindUri(std::string_view uri) {
+  const auto entry = entries_.find(uri.substr(uri.rfind('/') + 1));
+  return entry != entries_.end() && entry->second.is.uri == uri ? entry : entries_.end();
+}
+
+// Compares a certificate with those of all entries.
 Topology::Entries::iterator Topology::FindSubject(const std::string& subject) {
-  if (const size_t slash = subject.rfind('/'); slash != std::string::npos) {
-    const auto entry = entries_.find(std::string_view(subject).substr(slash + 1));
-    return entry != entries_.end() && entry->second.is.uri == subject ? entry : entries_.end();
-  }
+  if (absl::StrContains(subject, '/')) return FindUri(subject);
   return std::find_if(entries_.begin(), entries_.end(),
                       [&](const auto& entry) { return entry.second.is.certificate == subject; });
 }

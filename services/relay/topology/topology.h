@@ -75,7 +75,7 @@ class Topology : public TopologyView {
   // Applies a topology update of a child relay, whose statements the caller has verified, by the
   // rules of JudgeUpdate. Entries that this relay cannot accept are skipped; returns the error of
   // one of them (RELAY_LOOP, RELAY_TOO_DEEP, TOO_MANY_CHILDREN). Only descendants of the child are
-  // forgotten.
+  // forgotten, and only by their URIs: a search by certificate reads all entries.
   absl::Status ApplyUpdate(const std::string& child, std::vector<TopologyEntry> entries,
                            const std::vector<std::string>& forgotten_uris, bool complete);
 
@@ -110,6 +110,7 @@ class Topology : public TopologyView {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetDescendant(const std::string& child, const std::string& uri)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  Entries::iterator FindUri(std::string_view uri) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entries::iterator FindSubject(const std::string& subject) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remove(Entries::iterator it, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepRoute(const Entry& entry, std::string_view next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

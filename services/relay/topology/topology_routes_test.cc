@@ -143,5 +143,15 @@ TEST_F(TopologyRoutesTest, RevokedNodeHasNoOtherRoute) {
   EXPECT_FALSE(topology_.Find("n1")->attached);
 }
 
+TEST_F(TopologyRoutesTest, CertificateForgetsNoDescendant) {
+  TopologyEntry entry = AttachedEntry("n1", "r2", clock_.Now());
+  entry.certificate = "issuer:01";
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {entry}, {}, /*complete=*/false).ok());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {}, {"issuer:01", "n1"}, /*complete=*/false).ok());
+  EXPECT_TRUE(topology_.Find("n1").has_value());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {}, {entry.uri}, /*complete=*/false).ok());
+  EXPECT_FALSE(topology_.Find("n1").has_value());
+}
+
 }  // namespace
 }  // namespace muster

@@ -67,6 +67,7 @@ absl::Status ParentLink::OnWelcome(const v1::AttachResponse::Welcome& welcome, b
     transit_.Welcome(FromProto(welcome.clock()), parts_.runtime.clock.MonotonicNow(), first);
   }
   revoked_ = false;
+  if (first) parts_.trust.DropPartialList();
   if (first && !path.empty()) {
     Log(LogLevel::kInfo, "attached to " + path.back(),
         {{"path", absl::StrJoin(path, "/")}, {"connected", welcome.connected()}});

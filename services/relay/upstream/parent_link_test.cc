@@ -281,5 +281,27 @@ TEST_F(ParentLinkTest, MessagesOfTheParentReachTheirPart) {
   EXPECT_EQ(ReasonOf(child->end()), "IDENTITY_REVOKED");
 }
 
+TEST_F(ParentLinkTest, RevocationOfANewStreamDoesNotCompleteTheListOfTheFormerOne) {
+  const auto is_revoked = [this](const std::string& serial) {
+    return trust_.IsRevoked(
+        {{kParentLinkFleet, NodeIdentity{"n1"}}, std::nullopt, "issuer", serial});
+  };
+  trust_.Revoke({"issuer:01", "issuer:02"});
+  StartAccepted();
+  v1::AttachResponse part;
+  part.mutable_revoked()->add_subjects("issuer:01");
+  part.mutable_revoked()->set_reset(true);
+  part.mutable_revoked()->set_more(true);
+  Deliver(part);
+  End();
+  AwaitRetry();
+  Accept();
+  v1::AttachResponse fresh;
+  fresh.mutable_revoked()->add_subjects("issuer:03");
+  Deliver(fresh);
+  EXPECT_TRUE(is_revoked("02"));
+  EXPECT_TRUE(is_revoked("03"));
+}
+
 }  // namespace
 }  // namespace muster
