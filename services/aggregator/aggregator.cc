@@ -370,6 +370,7 @@ absl::Status Assembly::RenewOwnCertificate() {
 void Assembly::Stop() {
   if (!host_.BeginStop()) return;
   listener_waits_.Stop();
+  sealer_.Stop();
   host_.StopServing(config_.drain);
   if (follower_ != nullptr) follower_->Stop();
   tick_.Stop();

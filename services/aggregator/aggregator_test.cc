@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/archives.grpc.pb.h"
 #include "muster/v1/listeners.grpc.pb.h"
@@ -294,6 +295,20 @@ TEST_F(AggregatorTest, DamagedChunkIsRefusedAndTheUploadContinues) {
   wrong.set_sha256(std::string(32, 'x'));
   EXPECT_EQ(ReasonOf(Submit(node, wrong).status()), "DIGEST_MISMATCH");
   EXPECT_TRUE(Submit(node, SmallResult(run.id(), "once", "global", "abc")).ok());
+}
+
+// It would exclude every later upload of the pair.
+TEST_F(AggregatorTest, SmallResultWithAnAttemptOfTheFutureIsRefused) {
+  const v1::Run run = fleet_.CreateRun({kOnce}, {});
+  const TestIdentity node = fleet_.Credential(run.id(), "once", "global");
+  v1::SubmitResultRequest request = SmallResult(run.id(), "once", "global", "it broke");
+  request.mutable_description()->set_is_error(true);
+  request.mutable_description()->set_attempt(absl::ToUnixNanos(absl::Now() + absl::Hours(48)));
+  EXPECT_EQ(ReasonOf(Submit(node, request).status()), "INVALID_ATTEMPT");
+  request.mutable_description()->set_attempt(0);
+  EXPECT_EQ(ReasonOf(Submit(node, request).status()), "INVALID_ATTEMPT");
+  request.mutable_description()->set_attempt(absl::GetCurrentTimeNanos());
+  EXPECT_TRUE(Submit(node, request).ok());
 }
 
 TEST_F(AggregatorTest, CancelledRunRefusesResults) {

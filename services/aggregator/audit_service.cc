@@ -3,11 +3,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "services/aggregator/convert.h"
+#include "services/aggregator/joined_relay.h"
 #include "services/aggregator/runs/authorities.h"
 #include "services/common/base/shell_quote.h"
 #include "services/common/base/status_macros.h"
@@ -130,19 +130,10 @@ grpc::ServerUnaryReactor* AuditService::RecordShareRemoval(
                 [=, this](Call& call) { return Record(call, *request); });
 }
 
-// Only the root relay serves operators, so another relay would invent its records.
-absl::Status AuditService::AuthorizeRootRelay(Call& call, std::string_view method) {
-  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  const Identity& caller = call.caller().identity;
-  const auto* relay = std::get_if<ServiceIdentity>(&caller.name);
-  if (relay == nullptr || *relay != ServiceIdentity{ServiceRole::kRelay, std::string(kRootRelay)}) {
-    return errors::NotYours(ToUri(caller).value_or(""), method, "the fleet");
-  }
-  return absl::OkStatus();
-}
-
 absl::Status AuditService::Record(Call& call, const v1::RecordShareRemovalRequest& request) {
-  RETURN_IF_ERROR(AuthorizeRootRelay(call, kRecordShareRemoval));
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  // Only the root relay serves operators, so another relay would invent its records.
+  RETURN_IF_ERROR(RefuseJoinedRelay(call));
   const Identity& caller = call.caller().identity;
   const v1::ShareKey& key = request.key();
   RETURN_IF_ERROR(ValidateShareKey(key));
@@ -168,7 +159,8 @@ grpc::ServerUnaryReactor* AuditService::RecordJob(grpc::CallbackServerContext* c
 }
 
 absl::Status AuditService::Record(Call& call, const v1::RecordJobRequest& request) {
-  RETURN_IF_ERROR(AuthorizeRootRelay(call, kRecordJob));
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  RETURN_IF_ERROR(RefuseJoinedRelay(call));
   if (!IsJobId(request.job()))
     return errors::InvalidName(request.job(), "a job", "not 32 hex digits");
   ASSIGN_OR_RETURN(const Identity actor,

@@ -2,8 +2,6 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
 #define MUSTER_SERVICES_AGGREGATOR_AUDIT_SERVICE_H_
 
-#include <string_view>
-
 #include "muster/v1/audit.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/rpc/call.h"
@@ -30,7 +28,6 @@ class AuditService : public v1::AuditService::CallbackService {
  private:
   absl::Status List(Call& call, const v1::ListAuditRecordsRequest& request,
                     v1::ListAuditRecordsResponse* response);
-  static absl::Status AuthorizeRootRelay(Call& call, std::string_view method);
   absl::Status Record(Call& call, const v1::RecordShareRemovalRequest& request);
   absl::Status Record(Call& call, const v1::RecordJobRequest& request);
 

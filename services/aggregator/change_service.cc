@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "services/aggregator/changes/change_source.h"
+#include "services/aggregator/joined_relay.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 
@@ -24,6 +25,7 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
       [this, request](Call& call, std::function<void()> wake)
           -> absl::StatusOr<std::unique_ptr<StreamSource<v1::FollowChangesResponse>>> {
         RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+        RETURN_IF_ERROR(RefuseJoinedRelay(call));
         const std::string& run = request->pairs_of_run();
         if (!run.empty()) {
           ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));

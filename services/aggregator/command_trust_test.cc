@@ -2,6 +2,7 @@
 #include <grpcpp/client_context.h>
 #include <sys/stat.h>
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "services/common/identity/signing_key.h"
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/caller.h"
+#include "services/common/store/sqlite/sqlite_store.h"
 #include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 
@@ -49,6 +51,17 @@ class CommandTrustTest : public ::testing::Test {
 
   absl::StatusOr<v1::CommandRevocations> Revocations(const TestIdentity& as) {
     return Call(as, &Stub::GetCommandRevocations, v1::GetCommandRevocationsRequest());
+  }
+
+  // Changes the store of the aggregator while it does not run.
+  void ChangeStore(const std::function<void(StateStore&)>& change) {
+    fleet_.Stop();
+    {
+      const auto store = OpenSqliteStore({.path = fleet_.config.state_folder + "/state.db"});
+      ASSERT_TRUE(store.ok()) << store.status();
+      change(**store);
+    }
+    fleet_.Start();
   }
 
   TestIdentity Relay() { return fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"}); }
@@ -138,6 +151,41 @@ TEST_F(CommandTrustTest, OperatorCannotRevokeItself) {
   const absl::Status status = Call(eve, &Stub::RevokeOperator, revoke).status();
   EXPECT_EQ(ReasonOf(status), "OWN_OPERATOR") << status;
   EXPECT_TRUE(Issue(eve, key_).ok());
+}
+
+// Records of certificates are removed a week after their expiry.
+TEST_F(CommandTrustTest, RevokedNameIsNotUsedAgainWithoutARecordOfItsCertificate) {
+  ChangeStore([&](StateStore& store) {
+    EXPECT_TRUE(store.ApplyAndWait(Revoke{{.subject = UriOf("user/bob")}}).ok());
+  });
+  v1::AddOperatorRequest add;
+  add.set_name("bob");
+  add.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
+  EXPECT_EQ(ReasonOf(Call(fleet_.admin(), &Stub::AddOperator, add).status()), "OPERATOR_REVOKED");
+}
+
+TEST_F(CommandTrustTest, OperatorWithManyNewerCertificatesOfOthersIsRevoked) {
+  const TestIdentity bob = AddOperator("bob");
+  ChangeStore([&](StateStore& store) {
+    const int64_t now = absl::ToUnixMicros(absl::Now());
+    for (int i = 0; i < 10'000; ++i) {
+      const RecordIssued other{{UriOf("user/ann"), "issuer", absl::StrCat(i), "ann", now, now + 1}};
+      if (i % 1000 == 0) {
+        ASSERT_TRUE(store.ApplyAndWait(other).ok());  // the queue of the store is limited
+      } else {
+        store.Apply(other, [](const absl::StatusOr<RecordIssued::Result>& recorded) {
+          EXPECT_TRUE(recorded.ok()) << recorded.status();
+        });
+      }
+    }
+  });
+  v1::RevokeOperatorRequest revoke;
+  revoke.set_name("bob");
+  const absl::StatusOr<v1::Operator> revoked = Call(fleet_.admin(), &Stub::RevokeOperator, revoke);
+  ASSERT_TRUE(revoked.ok()) << revoked.status();
+  EXPECT_EQ(revoked->uri(), UriOf("user/bob"));
+  EXPECT_TRUE(revoked->revoked());
+  EXPECT_FALSE(Issue(bob, key_).ok());
 }
 
 TEST_F(CommandTrustTest, VersionIncreasesWithEachRevokedOperator) {

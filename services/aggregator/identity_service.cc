@@ -27,7 +27,28 @@ std::string MemberName(const Identity& identity) {
   return relay && service->name != kRootRelay ? service->name : "";
 }
 
+absl::StatusOr<std::set<std::string>> RevokedSubjects(StateStore& store) {
+  ASSIGN_OR_RETURN(const auto revocations, store.Revocations());
+  std::set<std::string> subjects;
+  for (const RevocationRecord& revocation : revocations) subjects.insert(revocation.subject);
+  return subjects;
+}
+
+v1::Operator ToProto(const IssuedRecord& newest, const std::string& name, bool revoked) {
+  v1::Operator proto;
+  proto.set_name(name);
+  proto.set_uri(newest.uri);
+  proto.set_revoked(revoked);
+  *proto.mutable_issue_time() = ToTimestamp(newest.issued_at);
+  *proto.mutable_expire_time() = ToTimestamp(newest.expires_at);
+  return proto;
+}
+
 }  // namespace
+
+std::string IdentityService::OperatorUri(const std::string& name) const {
+  return absl::StrCat("spiffe://", authorities_.fleet(), "/user/", name);
+}
 
 void IdentityService::Describe(const SignedCertificate& certificate,
                                v1::IssuedCertificate* response) const {
@@ -76,9 +97,8 @@ absl::Status IdentityService::Add(Call& call, const v1::AddOperatorRequest& requ
                                   v1::IssuedCertificate* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   RETURN_IF_ERROR(ValidateNewName("operator", request.name()));
-  ASSIGN_OR_RETURN(const auto operators, Operators());
-  const auto known = operators.find(request.name());
-  if (known != operators.end() && known->second.revoked()) {
+  ASSIGN_OR_RETURN(const auto revoked, RevokedSubjects(store_));
+  if (revoked.contains(OperatorUri(request.name()))) {
     return errors::OperatorRevoked(request.name());
   }
   const auto issued = authorities_.SignForFleet(UserIdentity{request.name()}, request.csr_pem(), {},
@@ -91,19 +111,17 @@ absl::Status IdentityService::Revoke(Call& call, const v1::RevokeOperatorRequest
                                      v1::Operator* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   if (request.reason().size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
-  ASSIGN_OR_RETURN(const auto operators, Operators());
-  const auto known = operators.find(request.name());
-  if (known == operators.end()) return errors::OperatorNotFound(request.name());
+  ASSIGN_OR_RETURN(const auto known, store_.NewestIssued(OperatorUri(request.name())));
+  if (!known) return errors::OperatorNotFound(request.name());
   // So one operator always remains: the caller.
-  if (known->second.uri() == UriOf(call.caller())) return errors::OwnOperator(request.name());
+  if (known->uri == UriOf(call.caller())) return errors::OwnOperator(request.name());
   RevocationRecord revocation;
-  revocation.subject = known->second.uri();
+  revocation.subject = known->uri;
   revocation.reason = request.reason();
   revocation.revoked_by = UriOf(call.caller());
   revocation.at = absl::ToUnixMicros(clock_.Now());
   RETURN_IF_ERROR(store_.ApplyAndWait(muster::Revoke{std::move(revocation)}));
-  *response = known->second;
-  response->set_revoked(true);
+  *response = ToProto(*known, request.name(), true);
   return absl::OkStatus();
 }
 
@@ -121,21 +139,14 @@ absl::Status IdentityService::IssueForCommands(Call& call,
 }
 
 absl::StatusOr<std::map<std::string, v1::Operator>> IdentityService::Operators() const {
-  const std::string prefix = absl::StrCat("spiffe://", authorities_.fleet(), "/user/");
+  const std::string prefix = OperatorUri("");
   ASSIGN_OR_RETURN(const auto issued, store_.Issued(prefix, kMaxIssued));
-  ASSIGN_OR_RETURN(const auto revocations, store_.Revocations());
-  std::set<std::string> revoked;
-  for (const RevocationRecord& revocation : revocations) revoked.insert(revocation.subject);
+  ASSIGN_OR_RETURN(const auto revoked, RevokedSubjects(store_));
   std::map<std::string, v1::Operator> operators;
   for (const IssuedRecord& record : issued) {  // newest first
     const std::string name = record.uri.substr(prefix.size());
     const auto [it, added] = operators.try_emplace(name);
-    if (!added) continue;
-    it->second.set_name(name);
-    it->second.set_uri(record.uri);
-    it->second.set_revoked(revoked.contains(record.uri));
-    *it->second.mutable_issue_time() = ToTimestamp(record.issued_at);
-    *it->second.mutable_expire_time() = ToTimestamp(record.expires_at);
+    if (added) it->second = ToProto(record, name, revoked.contains(record.uri));
   }
   return operators;
 }

@@ -63,6 +63,7 @@ class IdentityService : public v1::IdentityService::CallbackService {
   absl::Status Revoke(Call& call, const v1::RevokeOperatorRequest& request, v1::Operator* response);
   // Returns the operators by name, with their revocation.
   absl::StatusOr<std::map<std::string, v1::Operator>> Operators() const;
+  std::string OperatorUri(const std::string& name) const;
   void Describe(const SignedCertificate& certificate, v1::IssuedCertificate* response) const;
 
   const RpcRuntime runtime_;

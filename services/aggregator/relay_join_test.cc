@@ -1,6 +1,7 @@
 // Joining of relays, and of machines through relays.
 #include <grpcpp/client_context.h>
 
+#include <chrono>
 #include <functional>
 #include <span>
 #include <string>
@@ -10,9 +11,13 @@
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/changes.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
 #include "services/aggregator/testing/join_fixture.h"
 #include "services/common/base/error.h"
+#include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/status.h"
 
 namespace muster {
 namespace {
@@ -72,6 +77,21 @@ class RelayJoinTest : public JoinFixture {
                                                     v1::NodeCertificate*),
       const Request& request) {
     return Call<v1::JoinService>(fleet_.Connect(as), method, request);
+  }
+
+  // Reads the first entry of the change feed; returns the error that the stream has instead.
+  absl::Status Follow(const TestIdentity& as, const std::string& pairs_of_run) {
+    v1::FollowChangesRequest request;
+    request.set_pairs_of_run(pairs_of_run);
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
+    const auto stub = v1::ChangeService::NewStub(fleet_.Connect(as));
+    const auto stream = stub->FollowChanges(&context, request);
+    v1::FollowChangesResponse change;
+    const bool followed = stream->Read(&change);
+    if (followed) context.TryCancel();
+    const grpc::Status ended = stream->Finish();
+    return followed ? absl::OkStatus() : FromGrpc(ended);
   }
 
   static Names List(const google::protobuf::RepeatedPtrField<std::string>& texts) {
@@ -259,17 +279,36 @@ TEST_F(RelayJoinTest, RelayRenewsItsCertificate) {
   EXPECT_EQ(ReasonOf(Renew(stranger, Machine()).status()), "NODE_NOT_ENROLLED");
 }
 
+// The feed has the runs, nodes and results of the whole fleet, and not only those of a branch.
+TEST_F(RelayJoinTest, OnlyTheRootRelayFollowsTheChangesOfTheFleet) {
+  const TestIdentity relay = Joined("r1", Machine());
+  const TestIdentity root = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "root"});
+  const std::string run = fleet_.CreateRun({"hostfacts"}, {"n1"}).id();
+  for (const std::string& pairs_of_run : {std::string(), run}) {
+    EXPECT_EQ(ReasonOf(Follow(relay, pairs_of_run)), "NOT_YOURS");
+    EXPECT_EQ(Follow(root, pairs_of_run), absl::OkStatus());
+  }
+}
+
 TEST_F(RelayJoinTest, RevokedRelayIsRefusedEverywhere) {
   const Machine machine;
   const TestIdentity relay = Joined("r1", machine);
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto statement = SignAttachStatement(*PrivateKey::FromPem(node.key_pem), node.chain_pem,
+                                             UriOf("node/n1"), UriOf("service/relay/r1"),
+                                             std::string(32, 'k'), absl::Now() + absl::Minutes(30));
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(20));
-  const auto stub = v1::ChangeService::NewStub(fleet_.Connect(relay));
-  const auto stream = stub->FollowChanges(&context, v1::FollowChangesRequest());
-  v1::FollowChangesResponse change;
-  ASSERT_TRUE(stream->Read(&change));
+  context.AddMetadata(kForwardedIdentity, UriOf("node/n1"));
+  context.AddMetadata(kAttachStatement, statement->SerializeAsString());
+  v1::WatchRunRequest watch;
+  watch.set_run(fleet_.CreateRun({"hostfacts"}, {"n1"}).id());
+  const auto stub = v1::RunService::NewStub(fleet_.Connect(relay));
+  const auto stream = stub->WatchRun(&context, watch);
+  v1::Run run;
+  ASSERT_TRUE(stream->Read(&run));
   ASSERT_TRUE(Revoke("r1").ok());
-  while (stream->Read(&change)) {
+  while (stream->Read(&run)) {
   }
   EXPECT_NE(stream->Finish().error_code(), grpc::StatusCode::DEADLINE_EXCEEDED);
   EXPECT_FALSE(Renew(relay, Machine()).ok());

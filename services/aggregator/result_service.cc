@@ -15,6 +15,8 @@
 #include "services/common/errors/runs.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/attempt.h"
+#include "services/common/upload/delivery_signature.h"
 #include "services/common/upload/error_reason.h"
 
 namespace muster {
@@ -90,9 +92,11 @@ absl::StatusOr<VerifiedResult> ResultService::Verify(Call& call,
                                                      const v1::SubmitResultRequest& request) const {
   ASSIGN_OR_RETURN(auto upload, Describe(call, request.description(),
                                          request.has_spooled() ? &request.spooled() : nullptr));
+  RETURN_IF_ERROR(CheckAttempt(upload.attempt, clock_.Now()));
   if (request.has_spooled() && !upload.is_error) {
     return errors::InvalidSignature("relays deliver spooled results by OpenUpload and Upload");
   }
+  RETURN_IF_ERROR(ValidateSignature(request.signature()));
   const auto size = static_cast<int64_t>(request.body().size());
   if (size > kInlineLimit) return errors::TooLargeForSubmit(size, kInlineLimit);
   if (Crc32c(request.body()) != request.crc32c()) return errors::CrcMismatch("result");

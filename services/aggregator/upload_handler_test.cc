@@ -27,14 +27,17 @@
 #include "services/common/rpc/server.h"
 #include "services/common/rpc/status.h"
 #include "testing/fixtures/await.h"
+#include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 #include "testing/fixtures/test_upload.h"
 
 namespace muster {
 namespace {
 
+using testing::CallUnary;
 using testing::OpenTestUpload;
 using testing::SignTestResult;
+using testing::SmallResult;
 using testing::TakeOverTestUpload;
 using testing::TestFleet;
 using testing::TestIdentity;
@@ -158,6 +161,33 @@ TEST_F(UploadHandlerTest, UploadContinuesAfterABadSignature) {
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_TRUE(last->committed().delivery().signed_());
   EXPECT_TRUE(Read("n1").value_or("") == body_);
+}
+
+// The empty lines are no fault of the certificates: only their size is.
+TEST_F(UploadHandlerTest, CertificatesOfASignerAboveTheirLimitAreRefused) {
+  Plan({"n1"});
+  const TestIdentity node = fleet_.Issue(NodeIdentity{"n1"});
+  const auto channel = fleet_.Connect(node);
+  for (const bool is_signed : {true, false}) {
+    const auto signature_of = [&](const std::string& body) {
+      v1::Signature signature = SignTestResult(node, run_, kPlugin, "n1", body);
+      if (!is_signed) signature.clear_value();
+      signature.mutable_certificate_chain_pem()->append(64 * 1024, '\n');
+      return signature;
+    };
+    TestUploadStream stream(channel, Open(channel, "n1"));
+    const absl::Status upload = Deliver(stream, 0, body_, signature_of(body_));
+    EXPECT_TRUE(absl::IsInvalidArgument(upload)) << upload;
+    EXPECT_EQ(ReasonOf(upload), "INVALID_SIGNATURE");
+    v1::SubmitResultRequest request = SmallResult(run_, kPlugin, "n1", "content");
+    *request.mutable_signature() = signature_of("content");
+    const absl::Status small =
+        CallUnary<v1::ResultService>(channel, &v1::ResultService::Stub::SubmitResult, request)
+            .status();
+    EXPECT_TRUE(absl::IsInvalidArgument(small)) << small;
+    EXPECT_EQ(ReasonOf(small), "INVALID_SIGNATURE");
+  }
+  EXPECT_FALSE(Read("n1").ok());
 }
 
 TEST_F(UploadHandlerTest, StreamOfAnotherCallerIsRefused) {

@@ -245,7 +245,7 @@ TEST_F(ChangeSourceTest, RunThatEndedMeanwhileEndsAfterItsResults) {
   Apply(Genuine(KeyOf("n1"), "{}"));  // the run is running now: a change of the run
   Apply(Genuine(KeyOf("n2"), "{}"));
   const int64_t results = (*harness_->state().GetRun(kRun))->last_result_change;
-  Apply(SealRun{.run = kRun, .expected_change = results, .at = 9});
+  Apply(SealRun{.run = kRun, .begun_at_change = results, .at = 9});
   EXPECT_EQ(ReadAll(source),
             absl::StrCat("n1=2 n2=2@", results, " run:00@", results + 1, " run:00@", results + 2));
 }

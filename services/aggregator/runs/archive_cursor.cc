@@ -1,8 +1,10 @@
 #include "services/aggregator/runs/archive_cursor.h"
 
+#include <span>
 #include <utility>
 
 #include "services/aggregator/file_stream.h"
+#include "services/common/base/io.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 
@@ -45,11 +47,26 @@ ArchivedResult ToArchived(const ResultRecord& row) {
   return result;
 }
 
+class StoppableSource final : public ByteSource {
+ public:
+  StoppableSource(std::unique_ptr<ByteSource> source, const std::atomic<bool>& stopped)
+      : source_(std::move(source)), stopped_(stopped) {}
+
+  absl::StatusOr<size_t> Read(std::span<char> buffer) override {
+    if (stopped_) return BuildCancelled();
+    return source_->Read(buffer);
+  }
+
+ private:
+  const std::unique_ptr<ByteSource> source_;
+  const std::atomic<bool>& stopped_;
+};
+
 }  // namespace
 
 ArchiveCursor::ArchiveCursor(StateStore& store, BlobStore& blobs, std::string run,
-                             ReadFailures& failures)
-    : store_(store), blobs_(blobs), failures_(failures) {
+                             ReadFailures& failures, const std::atomic<bool>& stopped)
+    : store_(store), blobs_(blobs), failures_(failures), stopped_(stopped) {
   filter_.run = std::move(run);
 }
 
@@ -61,6 +78,7 @@ absl::Status ArchiveCursor::NextPage() {
 }
 
 absl::StatusOr<bool> ArchiveCursor::Next(ArchivedResult& result) {
+  if (stopped_) return BuildCancelled();
   while (position_ == page_.items.size()) {
     if (begun_ && page_.next.empty()) return false;
     RETURN_IF_ERROR(NextPage());
@@ -90,7 +108,7 @@ absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::OpenPartial() {
 absl::StatusOr<std::unique_ptr<ByteSource>> ArchiveCursor::OpenBlob(const std::string& blob) {
   auto source = blobs_.Open(blob, 0);
   if (!source.ok()) return failures_.Judge(blob, source.status());
-  return failures_.Watch(blob, *std::move(source));
+  return std::make_unique<StoppableSource>(failures_.Watch(blob, *std::move(source)), stopped_);
 }
 
 }  // namespace muster

@@ -2,9 +2,11 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_ARCHIVE_CURSOR_H_
 
+#include <atomic>
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/aggregator/runs/read_failures.h"
 #include "services/common/archive/archived_result.h"
@@ -13,11 +15,16 @@
 
 namespace muster {
 
+// The error with which the build of an archive ends while the service stops.
+inline absl::Status BuildCancelled() { return absl::CancelledError("the aggregator is stopping"); }
+
 // Not thread-safe. Holds one page of rows, without bodies.
 class ArchiveCursor : public ResultCursor {
  public:
-  // `failures` must outlive this object and its sources.
-  ArchiveCursor(StateStore& store, BlobStore& blobs, std::string run, ReadFailures& failures);
+  // `failures` and `stopped` must outlive this object and its sources. Once `stopped` is true, rows
+  // and bytes fail with BuildCancelled.
+  ArchiveCursor(StateStore& store, BlobStore& blobs, std::string run, ReadFailures& failures,
+                const std::atomic<bool>& stopped);
 
   absl::StatusOr<bool> Next(ArchivedResult& result) override;
   absl::StatusOr<std::unique_ptr<ByteSource>> Open() override;
@@ -30,6 +37,7 @@ class ArchiveCursor : public ResultCursor {
   StateStore& store_;
   BlobStore& blobs_;
   ReadFailures& failures_;
+  const std::atomic<bool>& stopped_;
   ResultFilter filter_;
   Page<ResultRecord> page_;
   size_t position_ = 0;  // of the next row in page_

@@ -16,9 +16,6 @@
 namespace muster {
 namespace {
 
-// The limit of compared certificates of one name.
-constexpr int kMaxKnown = 1000;
-
 absl::Time EndOf(const RunName& name, const RunRecord& run) {
   const absl::Time deadline = absl::FromUnixMicros(run.deadline_at);
   return std::holds_alternative<RunViewerIdentity>(name)
@@ -141,13 +138,12 @@ absl::Status Authorities::ImportOperator(const std::string& certificate_file) {
   if (!certificate.ok()) return Annotate(certificate.status(), certificate_file);
   const auto uri = certificate->Uri();
   if (!uri.ok()) return Annotate(uri.status(), certificate_file);
-  ASSIGN_OR_RETURN(const auto known, store_.Issued(*uri, kMaxKnown));
-  for (const IssuedRecord& issued : known) {
-    if (issued.issuer == certificate->IssuerKeyId() && issued.serial == certificate->Serial()) {
-      return absl::OkStatus();
-    }
-  }
-  return Record(RecordOf(*uri, *certificate, *uri));
+  ASSIGN_OR_RETURN(const auto known,
+                   store_.FindIssued(certificate->IssuerKeyId(), certificate->Serial()));
+  if (known) return absl::OkStatus();
+  const absl::Status recorded = Record(RecordOf(*uri, *certificate, *uri));
+  // The record of a revoked operator is removed long after its expiry, and the file stays.
+  return ReasonOf(recorded) == "CERTIFICATE_REVOKED" ? absl::OkStatus() : recorded;
 }
 
 IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& certificate,

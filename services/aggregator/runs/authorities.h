@@ -92,7 +92,7 @@ class Authorities {
   }
 
   // Records the first operator's certificate, which was signed before the aggregator ran, unless it
-  // is already recorded. Succeeds if the file does not exist.
+  // is already recorded or the operator is revoked. Succeeds if the file does not exist.
   absl::Status ImportOperator(const std::string& certificate_file);
 
  private:

@@ -167,6 +167,15 @@ TEST_F(AuthoritiesTest, FirstOperatorIsRecordedOnce) {
   ASSERT_EQ(issued.size(), 1U);
   EXPECT_EQ(issued[0].serial, leaf->Serial());
 
+  // The operator was revoked, and the record of its certificate is removed long after its expiry.
+  clock_.Advance(absl::Hours(2) + absl::Microseconds(kIssuedKept));
+  state_.Apply(Revoke{{.subject = "spiffe://f.muster/user/admin"}});
+  ASSERT_TRUE(
+      authorities_.SignForFleet(UserIdentity{"ann"}, request_, {}, absl::Hours(1), kAnn).ok());
+  ASSERT_TRUE(Issued("spiffe://f.muster/user/admin").empty());
+  EXPECT_EQ(authorities_.ImportOperator(file), absl::OkStatus());
+  EXPECT_TRUE(Issued("spiffe://f.muster/user/admin").empty());
+
   ASSERT_TRUE(WriteFileAtomically(file, "no certificate").ok());
   const absl::Status damaged = authorities_.ImportOperator(file);
   EXPECT_NE(damaged.message().find(file), absl::string_view::npos) << damaged;

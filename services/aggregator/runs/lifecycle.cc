@@ -35,22 +35,37 @@ absl::Status Lifecycle::ReviewAll() {
 void Lifecycle::Stop() {
   MutexLock lock(mutex_);
   stopped_ = true;
-  for (const auto& [run, timer] : waiting_) timers_.Cancel(timer);
+  for (const auto& [run, waiting] : waiting_) timers_.Cancel(waiting.timer);
   waiting_.clear();
 }
 
 void Lifecycle::ReviewAfter(const std::string& run, absl::Duration delay) {
+  delay = std::min(delay, kLongestWait);
+  const absl::Duration due = clock_.MonotonicNow() + delay;
   MutexLock lock(mutex_);
   if (stopped_) return;
-  if (const auto it = waiting_.find(run); it != waiting_.end()) timers_.Cancel(it->second);
-  waiting_[run] =
-      timers_.ScheduleAlways(std::min(delay, kLongestWait), [weak = weak_from_this(), run] {
-        const auto self = weak.lock();
-        if (self == nullptr) return;
-        if (!self->executor_.Post([self, run] { self->Review(run); })) {
-          self->ReviewAfter(run, kRetry);
-        }
-      });
+  if (const auto it = waiting_.find(run); it != waiting_.end()) {
+    // A change may have asked for it during a review that read the state before the change.
+    if (it->second.due <= due) return;
+    timers_.Cancel(it->second.timer);
+  }
+  Waiting& next = waiting_[run];
+  next.due = due;
+  next.timer = timers_.ScheduleAlways(delay, [weak = weak_from_this(), run, due] {
+    if (const auto self = weak.lock()) self->PostReview(run, due);
+  });
+}
+
+// The timer that was due then has expired.
+void Lifecycle::PostReview(const std::string& run, absl::Duration due) {
+  {
+    MutexLock lock(mutex_);
+    const auto it = waiting_.find(run);
+    if (it != waiting_.end() && it->second.due == due) waiting_.erase(it);
+  }
+  if (!executor_.Post([self = shared_from_this(), run] { self->Review(run); })) {
+    ReviewAfter(run, kRetry);
+  }
 }
 
 void Lifecycle::Review(const std::string& run) {

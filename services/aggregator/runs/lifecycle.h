@@ -47,13 +47,20 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   // Reviews a run on the executor soon.
   void ReviewSoon(const std::string& run) { ReviewAfter(run, absl::ZeroDuration()); }
 
-  // Reviews it after a delay, because a due step failed.
+  // Reviews it after a delay, because a due step failed. Does not postpone a review that is
+  // scheduled for an earlier time.
   void ReviewAfter(const std::string& run, absl::Duration delay);
 
   // Ends all reviews.
   void Stop();
 
  private:
+  struct Waiting {
+    TimerId timer = 0;
+    absl::Duration due;  // monotonic
+  };
+
+  void PostReview(const std::string& run, absl::Duration due);
   void Review(const std::string& run);
   absl::StatusOr<absl::Duration> DoWhatIsDue(const RunView& view, int64_t now);
   absl::StatusOr<absl::Duration> SealWhenSettled(const RunRecord& run, int64_t now);
@@ -67,7 +74,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   const std::string actor_;
   std::function<absl::Duration(const std::string&)> seal_;
   Mutex mutex_;
-  std::map<std::string, TimerId> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by run
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

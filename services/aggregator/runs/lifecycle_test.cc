@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,7 +34,7 @@ class LifecycleTest : public ::testing::Test {
     ASSERT_TRUE(lifecycle_
                     ->Start([this](const std::string& run) {
                       sealed_.push_back(run);
-                      return absl::ZeroDuration();
+                      return on_seal_();
                     })
                     .ok());
     PassTime(absl::ZeroDuration());
@@ -60,6 +61,7 @@ class LifecycleTest : public ::testing::Test {
 
   TestState state_;
   std::vector<std::string> sealed_;  // written by the executor; read after Settle
+  std::function<absl::Duration()> on_seal_ = [] { return absl::ZeroDuration(); };
   std::shared_ptr<Lifecycle> lifecycle_;
 };
 
@@ -87,6 +89,22 @@ TEST_F(LifecycleTest, CompleteRunIsSealedImmediately) {
   lifecycle_->ReviewSoon(kRun);
   PassTime(absl::ZeroDuration());
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+// The review has read the run, and has not yet scheduled the next review.
+TEST_F(LifecycleTest, ChangeDuringAReviewIsReviewedImmediately) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  on_seal_ = [this] {
+    if (sealed_.size() == 1) lifecycle_->ReviewSoon(kRun);
+    return absl::Seconds(30);
+  };
+  Start();
+  EXPECT_EQ(sealed_.size(), 2U);
+  PassTime(absl::Seconds(29));
+  EXPECT_EQ(sealed_.size(), 2U);
+  PassTime(absl::Seconds(1));
+  EXPECT_EQ(sealed_.size(), 3U);
 }
 
 TEST_F(LifecycleTest, GraceBeginsWhenAllMissingPairsAreLost) {

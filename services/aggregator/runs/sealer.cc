@@ -35,9 +35,13 @@ constexpr std::string_view kDiskFull = "the disk has no space for the archive";
 // Writes the archive into a staged blob in pieces of a suitable size.
 class StagedSink : public ByteSink {
  public:
-  explicit StagedSink(StagedBlob& staged) : staged_(staged) { buffer_.reserve(kPiece); }
+  StagedSink(StagedBlob& staged, const std::atomic<bool>& stopped)
+      : staged_(staged), stopped_(stopped) {
+    buffer_.reserve(kPiece);
+  }
 
   absl::Status Write(std::string_view data) override {
+    if (stopped_) return BuildCancelled();
     while (!data.empty()) {
       const size_t n = std::min(data.size(), kPiece - buffer_.size());
       buffer_.append(data.substr(0, n));
@@ -57,6 +61,7 @@ class StagedSink : public ByteSink {
 
  private:
   StagedBlob& staged_;
+  const std::atomic<bool>& stopped_;
   std::string buffer_;
 };
 
@@ -129,12 +134,17 @@ void Sealer::Post(const std::string& run) {
 }
 
 void Sealer::BuildQueued(const std::string& run) {
+  if (stopped_) return;
   {
     MutexLock lock(mutex_);
     phases_[run] = Phase::kBuilding;
   }
   const absl::Duration began = clock_.MonotonicNow();
   const absl::Status status = Build(run);
+  if (!status.ok() && stopped_) {
+    return Log(LogLevel::kInfo, "the archive is built after the next start",
+               {{"run", run}, {"error", status}});
+  }
   seconds_.Observe(absl::ToDoubleSeconds(clock_.MonotonicNow() - began));
   // After a change during the build the next build includes the change, and need not wait.
   const bool failed = !status.ok() && !absl::IsAborted(status);
@@ -212,8 +222,8 @@ absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, Archi
   StringSource log_source(std::move(log));
   described.run_log = &log_source;
   ASSIGN_OR_RETURN(auto spool, files_.CreateUnnamed(spool_folder_));
-  ArchiveCursor cursor(store_, blobs_, view.run.id, read_failures_);
-  StagedSink sink(staged);
+  ArchiveCursor cursor(store_, blobs_, view.run.id, read_failures_, stopped_);
+  StagedSink sink(staged, stopped_);
   ASSIGN_OR_RETURN(const auto report, BuildArchive(described, cursor, std::move(spool), sink));
   RETURN_IF_ERROR(sink.Flush());
   if (report.damaged > 0) {

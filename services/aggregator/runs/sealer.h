@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
 #define MUSTER_SERVICES_AGGREGATOR_RUNS_SEALER_H_
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <string>
@@ -43,6 +44,10 @@ class Sealer {
   // a call itself. Returns the time until the caller must call again; zero if the run is queued.
   absl::Duration Seal(const std::string& run);
 
+  // Cancels the builds that are queued or in progress: they end within one read or write of the
+  // disk, and the next process builds them. Does not wait for them; the destructor does.
+  void Stop() { stopped_ = true; }
+
  private:
   enum class Phase { kQueued, kBuilding, kAgain };
 
@@ -63,6 +68,7 @@ class Sealer {
   const Histogram seconds_;
   const Counter damaged_;
   ReadFailures read_failures_;
+  std::atomic<bool> stopped_ = false;
   Mutex mutex_;
   std::map<std::string, Phase> phases_ ABSL_GUARDED_BY(mutex_);
   // The monotonic times before which runs with a failed build are not built again.

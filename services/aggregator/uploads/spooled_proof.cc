@@ -23,6 +23,7 @@ absl::Time AcceptTime(const v1::SpooledProof& proof) {
 absl::Status SpooledProofs::Check(const v1::SpooledProof& proof, const Caller& relay,
                                   UploadRecord* upload) const {
   const v1::Signature& signature = proof.signature();
+  RETURN_IF_ERROR(ValidateSignature(signature));
   if (signature.value().empty()) return errors::SignatureRequired(upload->key.node);
   const absl::Time accepted = AcceptTime(proof);
   const absl::Time now = clock_.Now();

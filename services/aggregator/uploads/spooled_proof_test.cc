@@ -99,6 +99,12 @@ TEST_F(SpooledProofTest, ProofCoversMediaTypeAndFileName) {
   EXPECT_EQ(Check(), "INVALID_SIGNATURE");
 }
 
+// The empty lines are no fault of the certificates: only their size is.
+TEST_F(SpooledProofTest, ProofWithCertificatesAboveTheirLimitFails) {
+  proof_.mutable_signature()->mutable_certificate_chain_pem()->append(16 * 1024, '\n');
+  EXPECT_EQ(Check(), "INVALID_SIGNATURE");
+}
+
 TEST_F(SpooledProofTest, RevokedNodeFailsAlthoughItsCertificateHasExpired) {
   state_.Apply(RevokeNode{.name = "n1", .at = absl::ToUnixMicros(now_.Now())});
   EXPECT_EQ(Check(), "REVOKED");

@@ -163,6 +163,26 @@ TEST_F(UploadsTest, SweepForgetsAnUploadWhoseContentIsAConflict) {
   EXPECT_TRUE(state_.blobs().ListStaged()->empty());
 }
 
+TEST_F(UploadsTest, SweepForgetsAnUploadThatItsRunHasNoRoomFor) {
+  Metrics metrics;
+  ResultCommitter limited(state_.store(), state_.blobs(), state_.executor(), state_.clock, kFleet,
+                          state_.root().certificate(), state_.revocations(), metrics, 10);
+  uploads_.emplace(state_.store(), *blobs_, limited, disk_, state_.clock, state_.streams(),
+                   UploadLimits{.expiry = absl::Hours(1), .max_run_bytes = 10});
+  const auto opened = *Open(Of("n1"));
+  const auto session = Attach(opened);
+  Append(*session, opened, "hello");
+  state_.Apply(Genuine(KeyOf("n2"), "12345678", kCreated));
+  EXPECT_EQ(ReasonOf(Complete(*session, opened, "hello")), "RUN_FULL");
+  uploads_->Sweep();
+  EXPECT_EQ(ReasonOf(uploads_->Find(opened.id).status()), "UPLOAD_NOT_FOUND");
+  EXPECT_EQ(uploads_->quota().sessions(), 0);
+  EXPECT_EQ(uploads_->quota().staged(), 0);
+  Settle(*session);
+  EXPECT_TRUE(state_.blobs().ListStaged()->empty());
+  uploads_.reset();
+}
+
 TEST_F(UploadsTest, SweepClosesFilesThatNoStreamUses) {
   Begin({.expiry = absl::Hours(1)});
   const auto opened = *Open(Of("n1"));

@@ -198,7 +198,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.VerificationService/VerifyStore",
      {{{kOperators, Set({Kind::kFleet, Kind::kRun})}}}},
 
-    // Calls between services.
+    // Calls between services. Among the relays, only the root relay may follow the changes of the
+    // fleet;
+    // the handler enforces it.
     {"/muster.v1.ChangeService/FollowChanges",
      {{{Set({Role::kStatus, Role::kGateway, Role::kRelay}), Bit(Kind::kFleet)}}},
      kDirectOnly},

@@ -136,7 +136,7 @@ struct CommitResult {
   };
   struct Result {
     Verdict verdict = Verdict::kCommitted;
-    ResultRecord head;  // the current result, without its body
+    ResultRecord head;  // the current result, without its body and its signer_pem
     bool last = false;  // this was the last pair: the run changed its state
     // No result, current or replaced, and no later owner of the upload needs the blob of the
     // command: the caller removes it.
@@ -204,13 +204,13 @@ struct KeepPartials {
 };
 
 // Sets a run to kComplete with its archive. Refused (changed = false) if the run is not in
-// kPostProcessing, or if a result was committed or partial data stored since `expected_change`,
+// kPostProcessing, or if a result was committed or partial data stored since `begun_at_change`,
 // because the archive is then outdated. Open uploads remain until their bytes are removed
 // (AbandonUpload).
 struct SealRun {
   std::string run;
   ArchiveRecord archive;
-  int64_t expected_change = 0;  // RunView::last_change at the begin of the archive
+  int64_t begun_at_change = 0;  // RunView::last_change when the archive was begun
   int64_t at = 0;
   std::string actor;  // for the audit log
 

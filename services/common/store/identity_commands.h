@@ -20,8 +20,8 @@ struct Revoke {
 };
 
 // Records a certificate. `node` is the name of an enrolled node, otherwise empty: the certificate
-// must be handed out only if the node is still enrolled. The audit log contains every certificate
-// except renewals of nodes, which would soon fill it.
+// must be handed out only if the node is still enrolled. A revoked URI gets no certificate. The
+// audit log contains every certificate except renewals of nodes, which would soon fill it.
 struct RecordIssued {
   IssuedRecord issued;
   std::string node;

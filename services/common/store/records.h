@@ -157,7 +157,7 @@ struct Delivery {
   // URI of the gateway for a legacy PUT, or of the relay that forwarded the result; empty: direct.
   std::string vouched_by;
   std::string signature;   // the node's signature over the result; empty if none
-  std::string signer_pem;  // the certificate that verifies it
+  std::string signer_pem;  // the chain that verifies it; of a stored result only in GetResult
 };
 
 // Returns the URI to which a refusal of a delivery is attributed. A relay names its nodes without

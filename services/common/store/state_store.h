@@ -133,6 +133,9 @@ class StateStore {
   // Returns certificates of URIs that begin with `prefix`, newest first, at most `limit`.
   virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
 
+  // Returns the newest certificate of this URI; nullopt if none is recorded.
+  virtual absl::StatusOr<std::optional<IssuedRecord>> NewestIssued(std::string_view uri) = 0;
+
   // Returns the certificate with this issuer and serial; nullopt if it is not recorded.
   virtual absl::StatusOr<std::optional<IssuedRecord>> FindIssued(std::string_view issuer,
                                                                  std::string_view serial) = 0;

@@ -2,17 +2,29 @@
 #ifndef MUSTER_SERVICES_COMMON_UPLOAD_DELIVERY_SIGNATURE_H_
 #define MUSTER_SERVICES_COMMON_UPLOAD_DELIVERY_SIGNATURE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "muster/v1/results.pb.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/result_signature.h"
 #include "services/common/upload/result_sink.h"
 
 namespace muster {
+
+// The limits of message Signature of the API, in bytes. The signature of the largest curve in use
+// (P-521) has 139.
+inline constexpr size_t kMaxResultSignature = 256;
+inline constexpr size_t kMaxSignerChainPem = 16 * 1024;
+
+// Returns OK if a received signature is absent or within its limits, so that it may be verified or
+// stored. INVALID_ARGUMENT (INVALID_SIGNATURE) if its value or its certificates are too large, or
+// if there are certificates without a value.
+absl::Status ValidateSignature(const v1::Signature& signature);
 
 // The part of a delivery that the sender of an upload may not know when it opens it.
 struct SignedContent {

@@ -9,6 +9,7 @@
 #include "services/common/errors/rpc.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/upload/delivery_signature.h"
 
 namespace muster {
 namespace {
@@ -139,6 +140,9 @@ void UploadReceiver::ReceiveFinish(const v1::UploadRequest::Finish& finish) {
   }
   if (!finish.sha256().empty() && finish.sha256().size() != kSha256Size) {
     return connection_->End(errors::InvalidChunk("a SHA-256 that is not 32 bytes"));
+  }
+  if (const absl::Status valid = ValidateSignature(finish.signature()); !valid.ok()) {
+    return connection_->End(valid);
   }
   UploadFinish received;
   received.size = finish.size();

@@ -222,9 +222,18 @@ absl::StatusOr<UploadAck> UploadSession::Append(const UploadAttachment& attachme
   // After a restart each chunk brings the hash closer; Complete hashes the rest.
   RETURN_IF_ERROR(HashStep());
   RETURN_IF_ERROR(sink_.Reserve(id_, written + static_cast<int64_t>(raw.size())));
-  RETURN_IF_ERROR(staged_->Append(raw, crc));
+  RETURN_IF_ERROR(StagedFailed(staged_->Append(raw, crc)));
   if (hash_.size() == written) hash_.Update(raw);
   return UploadAck{staged_->written(), staged_->durable()};
+}
+
+// A file takes no more bytes after a failed write or sync, but after one that found a full disk.
+// Ends the stream then, so that the next one resumes the file. Returns `status`.
+absl::Status UploadSession::StagedFailed(const absl::Status& status) {
+  if (status.ok() || absl::IsResourceExhausted(status)) return status;
+  stream_.Release(status);
+  CloseStaged();
+  return status;
 }
 
 // Hashes some of the stored bytes that were not hashed yet.
@@ -314,9 +323,11 @@ void UploadSession::CompleteHashed(const UploadAttachment& attachment, const Upl
 }
 
 // The upload may be completed again, unless a later open has changed that, or the sink has ended
-// it.
+// it with this refusal.
 void UploadSession::CompletionFailed(const UploadAttachment& attachment, const absl::Status& why) {
-  if (!stream_.FailCompleting(attachment) || ReasonOf(why) != "RESULT_CONFLICT") return;
+  const std::string reason = ReasonOf(why);
+  const bool ended = reason == "RESULT_CONFLICT" || reason == "RUN_FULL";
+  if (!stream_.FailCompleting(attachment) || !ended) return;
   ended_ = true;
   if (!strand_.Post([self = shared_from_this()] { self->Close(); })) {
     Log(LogLevel::kWarning, "staged bytes stay until the next start", {{"upload", id_}});
@@ -335,7 +346,7 @@ absl::Status UploadSession::StoreBytes(ResultRecord* result) {
   }
   result->blob = ResultBlobName(key_.run, id_);
   if (published_) return absl::OkStatus();
-  RETURN_IF_ERROR(staged_->Publish(result->blob));
+  RETURN_IF_ERROR(StagedFailed(staged_->Publish(result->blob)));
   CloseStaged();
   published_ = result->size;
   return absl::OkStatus();

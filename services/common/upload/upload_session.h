@@ -100,16 +100,18 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   // Closes files that were opened for a stream, if none is attached.
   void CloseFiles();
 
-  // Verifies and stores one chunk. ABORTED (TAKEN_OVER) unless the stream is attached.
+  // Verifies and stores one chunk. ABORTED (TAKEN_OVER) unless the stream is attached. A write or a
+  // sync that fails detaches the stream with the error; the next one resumes the stored bytes.
   absl::StatusOr<UploadAck> Append(const UploadAttachment& attachment, UploadChunk chunk);
 
   // Verifies the whole and its signature, makes it durable, commits it. `committed` runs once, on
   // any thread. ABORTED (TAKEN_OVER) unless the stream is attached; UNAVAILABLE (UPLOAD_COMPLETING)
   // while a completion is in progress. Bytes that were stored before a restart are hashed in
-  // steps, each a task of the strand. A refusal for another content (RESULT_CONFLICT) ends the
-  // upload. So do stored bytes that are not those of the sender: DATA_LOSS with the difference, or
-  // NOT_FOUND (UPLOAD_NOT_FOUND: open the upload again) if another sender or process stored some
-  // of them. If bytes are missing, the upload continues.
+  // steps, each a task of the strand. A refusal for another content (RESULT_CONFLICT), or because
+  // the run has no space for it (RUN_FULL), ends the upload. So do stored bytes that are not those
+  // of the sender: DATA_LOSS with the difference, or NOT_FOUND (UPLOAD_NOT_FOUND: open the upload
+  // again) if another sender or process stored some of them. If bytes are missing, the upload
+  // continues.
   void Complete(const UploadAttachment& attachment, const UploadFinish& finish,
                 Committed committed);
 
@@ -160,6 +162,7 @@ class UploadSession : public std::enable_shared_from_this<UploadSession> {
   absl::Status KeepOwned(const UploadRecord& upload);
   absl::Status RemoveBytesAfter(const OwnedBytes& owned);
   void CompletionFailed(const UploadAttachment& attachment, const absl::Status& why);
+  absl::Status StagedFailed(const absl::Status& status);
   void RemovePublished();
   absl::Status OpenStaged();
   uint32_t crc32c() const { return published_ ? published_crc32c_ : staged_->crc32c(); }

@@ -1,8 +1,10 @@
 // Which stream of an upload has an effect, and until when.
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <string>
 
+#include "services/common/base/simulated_disk.h"
 #include "services/common/upload/testing/upload_fixture.h"
 
 namespace muster::testing {
@@ -116,6 +118,42 @@ TEST_F(UploadSessionTest, LaterOpenIsNotHeldUpByACompletionOfTheEpochBefore) {
   EXPECT_TRUE(sink_.Decide(1).ok());
   EXPECT_TRUE(outcome->ok()) << outcome->status();
   EXPECT_EQ(Stored("n1"), data);
+}
+
+// The server has not noticed that the connection of the stream was lost: nothing detaches it.
+TEST_F(UploadSessionTest, NextStreamResumesAfterAFailedSync) {
+  SimulatedDisk disk;
+  FilesBlobStoreOptions options;
+  options.root = "/blobs";
+  options.sync_every = 1;
+  const auto blobs = *OpenFilesBlobStore(options, disk);
+  upload_ = OpenUpload();
+  auto session = Session(upload_, *blobs);
+  ASSERT_TRUE(session->Reopen(upload_, kPeer).ok());
+  Attach(*session);
+  const std::string body = Pattern(100'000);
+  ASSERT_TRUE(Append(*session, Chunk(0, body.substr(0, 5))).ok());
+  disk.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(5, body.substr(5, 1))).status()), "SYNC_FAILED");
+  EXPECT_EQ(ReasonOf(detached_), "SYNC_FAILED");
+  EXPECT_EQ(ReasonOf(Append(*session, Chunk(6, body.substr(6, 1))).status()), "TAKEN_OVER");
+
+  // Appends the bytes that are not stored, as the next stream.
+  const auto resume = [&] {
+    upload_ = OpenUpload();
+    const auto offset = session->Reopen(upload_, kPeer);
+    ASSERT_TRUE(offset.ok()) << offset.status();
+    EXPECT_GE(*offset, 5);
+    Attach(*session);
+    const auto appended = Append(*session, Chunk(*offset, body.substr(*offset)));
+    ASSERT_TRUE(appended.ok()) << appended.status();
+  };
+  resume();
+  disk.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+  EXPECT_EQ(ReasonOf(Complete(*session, FinishOf(body)).status()), "SYNC_FAILED");
+  resume();
+  const auto completed = Complete(*session, FinishOf(body));
+  EXPECT_TRUE(completed.ok()) << completed.status();
 }
 
 TEST_F(UploadSessionTest, StreamWithoutProgressIsStalled) {

@@ -99,7 +99,7 @@ TEST_P(ChangeFeedContract, ContainsTheChangesOfARun) {
   EXPECT_EQ((*harness_->state().GetRun(kRun))->last_change, 7);
   Apply(ReportListener{.run = kRun, .listener = {.port = 5, .open = true}});
   Apply(ReportListener{.run = kRun, .listener = {.port = 5, .open = true}});  // no change
-  Apply(SealRun{.run = kRun, .expected_change = 7});
+  Apply(SealRun{.run = kRun, .begun_at_change = 7});
   Apply(WipeAuthority{.run = kRun});
   Apply(DeleteRun{.run = kRun});
   EXPECT_EQ(Kinds(), "CrRRRrRrrrD");

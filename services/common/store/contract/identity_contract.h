@@ -106,6 +106,27 @@ TEST_P(StateStoreContract, RevokedCertificateIsNotRenewed) {
   EXPECT_EQ(renew("spiffe://f/user/bob", "issuer:03"), Verdict::kRevoked);
 }
 
+TEST_P(StateStoreContract, RevokedUriGetsNoCertificate) {
+  Apply(Revoke{{"spiffe://f/user/bob", "", "ann", 5}});
+  const auto issue = [&](const std::string& uri) {
+    return Apply(RecordIssued{{uri, "issuer", uri, "ann", 10, 20}}).verdict;
+  };
+  EXPECT_EQ(issue("spiffe://f/user/bob"), RecordIssued::Verdict::kRevoked);
+  EXPECT_EQ(issue("spiffe://f/user/bob2"), RecordIssued::Verdict::kRecorded);
+  EXPECT_EQ(store().Issued("spiffe://f/user/", 10)->size(), 1u);
+}
+
+TEST_P(StateStoreContract, NewestCertificateOfAUriIsFound) {
+  const auto issue = [&](const std::string& uri, const std::string& serial, int64_t at) {
+    Apply(RecordIssued{{uri, "issuer", serial, "ann", at, at + 100}});
+  };
+  EXPECT_FALSE(store().NewestIssued("spiffe://f/user/bob")->has_value());
+  issue("spiffe://f/user/bob", "01", 10);
+  issue("spiffe://f/user/bob", "02", 20);
+  issue("spiffe://f/user/bob2", "03", 30);
+  EXPECT_EQ((*store().NewestIssued("spiffe://f/user/bob"))->serial, "02");
+}
+
 TEST_P(StateStoreContract, RevocationEndsLongAfterTheExpiryOfItsCertificate) {
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "01", "ann", 10, 20}});
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "02", "ann", 10, kIssuedKept}});

@@ -43,6 +43,25 @@ TEST_P(StateStoreContract, CommittedResultIsStoredUnchanged) {
   EXPECT_EQ(Run().run.state, RunState::kRunning);
 }
 
+// They are large, and lists and answers of commits are many.
+TEST_P(StateStoreContract, OnlyGetResultReturnsTheCertificatesOfTheSigner) {
+  Plan(2);
+  CommitResult command = Failed(KeyOf("n1"), "no disk");
+  command.result.delivery.signature = "sig";
+  command.result.delivery.signer_pem = "pem";
+  EXPECT_EQ(Apply(command).head.delivery.signer_pem, "");
+  const auto again = Apply(command);
+  EXPECT_EQ(again.verdict, CommitVerdicts::kSame);
+  EXPECT_EQ(again.head.delivery.signature, "sig");
+  EXPECT_EQ(again.head.delivery.signer_pem, "");
+  EXPECT_EQ(Result(KeyOf("n1")).delivery.signer_pem, "pem");
+  const auto listed = store().ListResults({.run = kRun}, "", 10);
+  EXPECT_EQ(listed->items.at(0).delivery.signature, "sig");
+  EXPECT_EQ(listed->items.at(0).delivery.signer_pem, "");
+  ASSERT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitVerdicts::kCommitted);
+  EXPECT_EQ(store().History(KeyOf("n1"))->at(0).delivery.signer_pem, "");
+}
+
 TEST_P(StateStoreContract, SameContentSucceedsAndOtherContentConflicts) {
   Plan(2);
   ASSERT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitVerdicts::kCommitted);
@@ -118,7 +137,7 @@ TEST_P(StateStoreContract, LastResultStartsPostProcessing) {
   EXPECT_FALSE(Apply(Genuine(KeyOf("n2"), "2")).last);
   EXPECT_EQ(Run().run.state, RunState::kPostProcessing);
   EXPECT_GT(Run().last_change, before);
-  EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = before}).changed);
+  EXPECT_FALSE(Apply(SealRun{.run = kRun, .begun_at_change = before}).changed);
   ExpectCounters(0, 3, 0, 0);
 }
 
@@ -246,8 +265,8 @@ TEST_P(StateStoreContract, PartialDataIsStoredAtTheEndOfTheGrace) {
   EXPECT_EQ(Result(KeyOf("n1")).partial_blob, "");
   EXPECT_TRUE(store().OpenUploads(kRun)->empty());
   // An archive that was begun before does not contain it.
-  EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = before}).changed);
-  EXPECT_TRUE(Apply(SealRun{.run = kRun, .expected_change = Run().last_change}).changed);
+  EXPECT_FALSE(Apply(SealRun{.run = kRun, .begun_at_change = before}).changed);
+  EXPECT_TRUE(Apply(SealRun{.run = kRun, .begun_at_change = Run().last_change}).changed);
   EXPECT_EQ(Apply(KeepPartials{.run = kRun, .partial = {{"facts", "n4", "late", 1}}}).unused,
             std::vector<std::string>{"late"});
 }
@@ -279,7 +298,7 @@ TEST_P(StateStoreContract, LateResultsAreAcceptedWithinTheGrace) {
 TEST_P(StateStoreContract, SealedRunRefusesResults) {
   Plan(2);
   Commit(Genuine(KeyOf("n1"), "1"));
-  EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = 1000}).changed);  // still running
+  EXPECT_FALSE(Apply(SealRun{.run = kRun, .begun_at_change = 1000}).changed);  // still running
   Commit(Failed(KeyOf("n2"), "no"));
   const SealRun seal = {.run = kRun,
                         .archive = {.blob = "runs/x/archive",
@@ -287,7 +306,7 @@ TEST_P(StateStoreContract, SealedRunRefusesResults) {
                                     .size = 12,
                                     .sha256 = Digest('s'),
                                     .created_at = 8},
-                        .expected_change = Run().last_change,
+                        .begun_at_change = Run().last_change,
                         .at = 9};
   // Other changes of the run do not make the archive outdated.
   Apply(ReportListener{.run = kRun, .listener = {.port = 1, .open = true}});

@@ -101,7 +101,7 @@ TEST_P(RetentionContract, BytesOfARunIncludeReplacedResultsPartialDataAndArchive
   Apply(keep);
   Apply(keep);  // the response was lost
   EXPECT_EQ(Run().run.result_bytes, 115);
-  SealRun seal = {.run = kRun, .expected_change = Run().last_change, .at = 900};
+  SealRun seal = {.run = kRun, .begun_at_change = Run().last_change, .at = 900};
   seal.archive.size = 1000;
   seal.archive.sha256 = "\x12\xab";
   seal.actor = "agg";

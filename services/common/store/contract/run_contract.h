@@ -149,7 +149,7 @@ TEST_P(StateStoreContract, RunEndsOnce) {
   EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u1")), OpenVerdicts::kCancelled);
   EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "x")), CommitVerdicts::kCancelled);
   EXPECT_FALSE(Apply(TimeOutRun{.run = kRun}).changed);
-  EXPECT_FALSE(Apply(SealRun{.run = kRun, .expected_change = 1000}).changed);
+  EXPECT_FALSE(Apply(SealRun{.run = kRun, .begun_at_change = 1000}).changed);
 }
 
 TEST_P(StateStoreContract, DeletedRunKeepsOnlyItsAudit) {

@@ -42,8 +42,9 @@ RecordIssued::Verdict Judge(Connection& db, const RecordIssued& command) {
     if (!node || node->uri != command.issued.uri) return Verdict::kNotEnrolled;
     if (node->revoked_at != 0) return Verdict::kRevoked;
   }
+  if (IsRevoked(db, command.issued.uri)) return Verdict::kRevoked;
   if (command.renewed.empty()) return Verdict::kRecorded;
-  if (IsRevoked(db, command.renewed) || IsRevoked(db, command.issued.uri)) return Verdict::kRevoked;
+  if (IsRevoked(db, command.renewed)) return Verdict::kRevoked;
   return RenewedTooOften(db, command.issued) ? Verdict::kTooMany : Verdict::kRecorded;
 }
 
@@ -138,6 +139,14 @@ std::optional<IssuedRecord> FindIssued(Connection& db, std::string_view issuer,
   Rows rows =
       db.Query("SELECT " MUSTER_ISSUED_COLUMNS " FROM issued WHERE issuer = ? AND serial = ?",
                issuer, serial);
+  if (!rows.Next()) return std::nullopt;
+  return ParseIssued(rows);
+}
+
+std::optional<IssuedRecord> ReadNewestIssued(Connection& db, std::string_view uri) {
+  Rows rows = db.Query("SELECT " MUSTER_ISSUED_COLUMNS
+                       " FROM issued WHERE uri = ? ORDER BY issued_at DESC, serial LIMIT 1",
+                       uri);
   if (!rows.Next()) return std::nullopt;
   return ParseIssued(rows);
 }

@@ -29,6 +29,7 @@ absl::StatusOr<AppendAudit::Result> Execute(WriteContext& context, const AppendA
 std::vector<RevocationRecord> ReadRevocations(Connection& db);
 std::optional<IssuedRecord> FindIssued(Connection& db, std::string_view issuer,
                                        std::string_view serial);
+std::optional<IssuedRecord> ReadNewestIssued(Connection& db, std::string_view uri);
 std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit);
 
 }  // namespace muster::sqlite

@@ -12,10 +12,9 @@ namespace {
 
 constexpr int kMaxPage = 10'000;
 
-#define MUSTER_RESULT_COLUMNS                                                                  \
-  "r.size, r.crc32c, r.sha256, r.media_type, r.file_name, r.blob, r.error, r.uri, "            \
-  "r.node_unproven, r.vouched_by, r.signature, r.signer_pem, r.committed_at, r.partial_blob, " \
-  "r.partial_size"
+#define MUSTER_RESULT_COLUMNS                                                       \
+  "r.size, r.crc32c, r.sha256, r.media_type, r.file_name, r.blob, r.error, r.uri, " \
+  "r.node_unproven, r.vouched_by, r.signature, r.committed_at, r.partial_blob, r.partial_size"
 
 // Reads the columns after key, outcome and generation.
 void ParseResult(Rows& rows, ResultRecord& result) {
@@ -57,7 +56,6 @@ Delivery ParseDelivery(Rows& rows) {
   delivery.node_unproven = rows.Bool();
   delivery.vouched_by = rows.Text();
   delivery.signature = rows.Text();
-  delivery.signer_pem = rows.Text();
   return delivery;
 }
 
@@ -111,14 +109,17 @@ ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair
 }
 
 std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key) {
-  auto result = ReadHead(db, key);
-  if (result) result->damage = ReadDamage(db, key);
-  if (!result || !result->blob.empty() || result->size == 0) return result;
-  Rows rows = db.Query(
-      "SELECT body FROM bodies WHERE result ="
-      " (SELECT result FROM pairs WHERE run = ? AND plugin = ? AND node = ?)",
-      key.run, key.plugin, key.node);
-  if (rows.Next()) result->body = rows.Text();
+  const auto pair = FindPair(db, key);
+  if (!pair) return std::nullopt;
+  ResultRecord result = ReadHead(db, key, *pair);
+  result.damage = ReadDamage(db, key);
+  {
+    Rows rows = db.Query("SELECT signer_pem FROM results WHERE id = ?", pair->result);
+    if (rows.Next()) result.delivery.signer_pem = rows.Text();
+  }
+  if (!result.blob.empty() || result.size == 0) return result;
+  Rows rows = db.Query("SELECT body FROM bodies WHERE result = ?", pair->result);
+  if (rows.Next()) result.body = rows.Text();
   return result;
 }
 

@@ -241,6 +241,7 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
     outcome.head = result;
     outcome.head.generation = pair->generation + 1;
     outcome.head.body.clear();
+    outcome.head.delivery.signer_pem.clear();
   }
   return outcome;
 }

@@ -37,10 +37,11 @@ absl::StatusOr<TimeOutPair::Result> Execute(WriteContext& context, const TimeOut
 
 // These functions read; the caller holds a read transaction.
 
-// Reads the columns uri, node_unproven, vouched_by, signature and signer_pem.
+// Reads the columns uri, node_unproven, vouched_by and signature.
 Delivery ParseDelivery(Rows& rows);
 
-// Returns the current result of a pair without its body; nullopt if the pair is not planned.
+// Returns the current result of a pair without its body and the certificates of its signer, which
+// are large; nullopt if the pair is not planned.
 std::optional<ResultRecord> ReadHead(Connection& db, const ResultKey& key);
 ResultRecord ReadHead(Connection& db, const ResultKey& key, const PairHead& pair);
 std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key);

@@ -255,7 +255,7 @@ absl::StatusOr<SealRun::Result> Execute(WriteContext& context, const SealRun& co
       " archive_sha256 = ?, archive_created_at = ?, ended_at = ?, seal_fault = ''"
       " WHERE id = ? AND state = ? AND last_result_change <= ?",
       archive.blob, archive.file_name, archive.size, Blob{archive.sha256}, archive.created_at,
-      command.at, command.run, RunState::kPostProcessing, command.expected_change);
+      command.at, command.run, RunState::kPostProcessing, command.begun_at_change);
   if (changed == 0) return SealRun::Result{};
   SetRunState(context, command.run, RunState::kComplete, command.at);
   const auto view = ReadRun(context.db, command.run);

@@ -119,6 +119,9 @@ class Store final : public SqliteStore {
   absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadIssued(db, prefix, limit); });
   }
+  absl::StatusOr<std::optional<IssuedRecord>> NewestIssued(std::string_view uri) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadNewestIssued(db, uri); });
+  }
   absl::StatusOr<std::optional<IssuedRecord>> FindIssued(std::string_view issuer,
                                                          std::string_view serial) override {
     return readers_->Run([&](Connection& db) { return sqlite::FindIssued(db, issuer, serial); });

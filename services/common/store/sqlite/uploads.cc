@@ -30,6 +30,7 @@ UploadRecord ParseUpload(Rows& rows) {
   upload.file_name = rows.Text();
   upload.is_error = rows.Bool();
   upload.delivery = ParseDelivery(rows);
+  upload.delivery.signer_pem = rows.Text();
   upload.proven = rows.Bool();
   upload.opened_at = rows.Int();
   upload.expires_at = rows.Int();

@@ -27,7 +27,8 @@ constexpr size_t kMaxBatch = 512;
 size_t BytesOf(const Command& command) {
   size_t bytes = 1024;
   if (const auto* commit = std::get_if<CommitResult>(&command)) {
-    bytes += commit->result.body.size() + commit->result.error.size();
+    const ResultRecord& result = commit->result;
+    bytes += result.body.size() + result.error.size() + result.delivery.signer_pem.size();
   } else if (const auto* create = std::get_if<CreateRun>(&command)) {
     bytes += create->pairs.size() * 128;
     for (const PluginRecord& plugin : create->run.plugins) bytes += plugin.definition_yaml.size();

@@ -28,7 +28,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Served by the aggregator. Callers: the status service, the gateway, relays.
+// Served by the aggregator. Callers: the status service, the gateway, the root relay.
 type ChangeServiceClient interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
@@ -80,7 +80,7 @@ type ChangeService_FollowChangesClient = grpc.ServerStreamingClient[FollowChange
 // All implementations must embed UnimplementedChangeServiceServer
 // for forward compatibility.
 //
-// Served by the aggregator. Callers: the status service, the gateway, relays.
+// Served by the aggregator. Callers: the status service, the gateway, the root relay.
 type ChangeServiceServer interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
