@@ -139,9 +139,8 @@ absl::Duration IdentityKeeper::NextAttempt(const absl::Status& failure) {
 absl::Status IdentityKeeper::Renew() {
   ASSIGN_OR_RETURN(const auto csr, files_->BeginRenewal());
   ASSIGN_OR_RETURN(const auto answer, Ask(csr));
-  const absl::Status taken = files_->CompleteRenewal(answer.certificate_chain_pem(), clock_.Now());
-  if (taken.ok()) UpdateMember(answer);
-  return taken;
+  UpdateMember(answer);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) {
@@ -156,7 +155,14 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
   }
   if (targets.empty()) return errors::NoJoinTarget(options_.folder);
   return AskJoinTargets(targets,
-                        [&](const std::string& target) { return AskAt(target, csr, trio); });
+                        [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
+                          ASSIGN_OR_RETURN(auto answer, AskAt(target, csr, trio));
+                          const absl::Status stored =
+                              files_->CompleteRenewal(answer.certificate_chain_pem(), clock_.Now());
+                          if (!stored.ok())
+                            return Annotate(stored, absl::StrCat("renew at ", target));
+                          return answer;
+                        });
 }
 
 absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& target,

@@ -83,6 +83,7 @@ class IdentityKeeper {
   absl::Duration NextAttempt(const absl::Status& failure);
   absl::Time NextRenewal() const;
   absl::Status Renew();
+  // Stores and publishes the first answer that can be used, and returns it.
   absl::StatusOr<v1::NodeCertificate> Ask(const std::string& csr);
   absl::StatusOr<v1::NodeCertificate> AskAt(const std::string& target, const std::string& csr,
                                             const CertificateTrio& trio)

@@ -21,7 +21,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/joining/join_fleet.h"
 #include "services/common/joining/member_file.h"
-#include "services/common/joining/testing/refusing_relay.h"
+#include "services/common/joining/testing/fake_join_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -147,12 +147,23 @@ TEST_F(IdentityKeeperTest, CertificateIsRenewedAtHalfOfItsValidityAtTheNextTarge
 }
 
 TEST_F(IdentityKeeperTest, CertificateIsRenewedAtTheNextTargetIfARelayIsRevoked) {
-  const testing::RefusingRelay relay(fleet_);
+  const testing::FakeJoinRelay relay(fleet_, testing::RefusalOfTheRelay());
   clock_.JumpWall(absl::Now() + absl::Minutes(40));
   const auto keeper = Open({relay.target(), Target()});
   ASSERT_TRUE(keeper.ok()) << keeper.status();
   Advance(absl::ZeroDuration());
   EXPECT_EQ(renewals_, 1) << Outcome();
+}
+
+TEST_F(IdentityKeeperTest, CertificateIsRenewedAtTheNextTargetIfTheFirstAnswersWithAnotherKey) {
+  const testing::FakeJoinRelay relay(fleet_, testing::CertificateForAnotherKey(fleet_, "n1"));
+  clock_.JumpWall(absl::Now() + absl::Minutes(40));
+  const auto keeper = Open({relay.target(), Target()});
+  ASSERT_TRUE(keeper.ok()) << keeper.status();
+  Advance(absl::ZeroDuration());
+  EXPECT_EQ(renewals_, 1) << Outcome();
+  const auto leaf = Certificate::FromPem(Published(**keeper, "cert.pem"));
+  EXPECT_TRUE(leaf->Matches(*PrivateKey::FromPem(Published(**keeper, "key.pem"))));
 }
 
 // A hostile relay can answer with addresses that lead nowhere but to itself.

@@ -60,21 +60,6 @@ absl::StatusOr<v1::JoinRequest> MakeRequest(const JoinToken& token, const std::s
   return request;
 }
 
-absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const v1::JoinRequest& request) {
-  const auto credentials = MakeOpenChannelCredentials(
-      token.fleet, token.fleet_ca_pem, {ServiceRole::kAggregator, ServiceRole::kRelay});
-  const auto ask = [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
-    const auto stub = v1::JoinService::NewStub(MakeChannel(target, credentials));
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kLimit);
-    v1::NodeCertificate certificate;
-    const absl::Status status = FromGrpc(stub->Join(&context, request, &certificate));
-    if (!status.ok()) return Annotate(status, absl::StrCat("join at ", target));
-    return certificate;
-  };
-  return AskJoinTargets(token.join_targets, ask);
-}
-
 // Checks that the certificate is for our key and name, and from the token's fleet.
 absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
                    const PrivateKey& key) {
@@ -97,6 +82,23 @@ absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
       VerifyChain(chain->front(), std::span(*chain).subspan(1), roots,
                   token.relay ? Usage::kClientAndServer : Usage::kClient, absl::Now());
   return trusted.ok() ? trusted : errors::JoinAnswerUnusable(std::string(trusted.message()));
+}
+
+absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const PrivateKey& key,
+                                        const v1::JoinRequest& request) {
+  const auto credentials = MakeOpenChannelCredentials(
+      token.fleet, token.fleet_ca_pem, {ServiceRole::kAggregator, ServiceRole::kRelay});
+  const auto ask = [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
+    const auto stub = v1::JoinService::NewStub(MakeChannel(target, credentials));
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kLimit);
+    v1::NodeCertificate certificate;
+    absl::Status status = FromGrpc(stub->Join(&context, request, &certificate));
+    if (status.ok()) status = Check(certificate, token, key);
+    if (!status.ok()) return Annotate(status, absl::StrCat("join at ", target));
+    return certificate;
+  };
+  return AskJoinTargets(token.join_targets, ask);
 }
 
 MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
@@ -138,8 +140,7 @@ absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string&
   }
   ASSIGN_OR_RETURN(const auto key, KeepKey(tls + "/key.pem"));
   ASSIGN_OR_RETURN(const auto request, MakeRequest(token, name, addresses, key));
-  ASSIGN_OR_RETURN(const auto answer, Ask(token, request));
-  RETURN_IF_ERROR(Check(answer, token, key));
+  ASSIGN_OR_RETURN(const auto answer, Ask(token, key, request));
   RETURN_IF_ERROR(Keep(answer, token, folder));
   return MemberJoined{answer.node(), absl::FromUnixSeconds(answer.expire_time().seconds())};
 }

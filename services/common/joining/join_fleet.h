@@ -29,8 +29,8 @@ struct MemberJoined {
 // The key is stored before the request: a join whose answer was lost is repeated with the same
 // key, and returns the same certificate. FAILED_PRECONDITION (ALREADY_JOINED) if the folder
 // holds a certificate; PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token; UNAUTHENTICATED
-// (JOIN_ANSWER_UNUSABLE) if what came does not belong to the key or the fleet of the token; the
-// errors of JoinService; UNAVAILABLE if no address answers within 20 s.
+// (JOIN_ANSWER_UNUSABLE) if no answer belongs to the key and the fleet of the token; the errors of
+// JoinService; UNAVAILABLE if no address answers within 20 s.
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
                                        const std::string& folder);
 

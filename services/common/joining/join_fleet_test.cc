@@ -14,7 +14,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/identity/certificate.h"
-#include "services/common/joining/testing/refusing_relay.h"
+#include "services/common/joining/testing/fake_join_relay.h"
 #include "testing/fixtures/test_fleet.h"
 
 namespace muster {
@@ -90,11 +90,29 @@ TEST_F(JoinFleetTest, NextAddressIsTriedIfOneIsUnreachable) {
 }
 
 TEST_F(JoinFleetTest, NextAddressIsTriedIfARelayIsRevoked) {
-  const testing::RefusingRelay relay(fleet_);
+  const testing::FakeJoinRelay relay(fleet_, testing::RefusalOfTheRelay());
   JoinToken token = Token("n1");
   token.join_targets.insert(token.join_targets.begin(), relay.target());
   const auto joined = JoinFleet(token, "n1", folder_);
   EXPECT_TRUE(joined.ok()) << joined.status();
+}
+
+TEST_F(JoinFleetTest, NextAddressIsTriedIfTheFirstAnswersWithACertificateForAnotherKey) {
+  const testing::FakeJoinRelay relay(fleet_, testing::CertificateForAnotherKey(fleet_, "n1"));
+  JoinToken token = Token("n1");
+  token.join_targets.insert(token.join_targets.begin(), relay.target());
+  const auto joined = JoinFleet(token, "n1", folder_);
+  ASSERT_TRUE(joined.ok()) << joined.status();
+  EXPECT_TRUE(Certificate::FromPem(Read("tls/cert.pem"))
+                  ->Matches(*PrivateKey::FromPem(Read("tls/key.pem"))));
+}
+
+TEST_F(JoinFleetTest, OnlyAnswerWithACertificateForAnotherKeyFails) {
+  const testing::FakeJoinRelay relay(fleet_, testing::CertificateForAnotherKey(fleet_, "n1"));
+  JoinToken token = Token("n1");
+  token.join_targets = {relay.target()};
+  EXPECT_EQ(ReasonOf(JoinFleet(token, "n1", folder_).status()), "JOIN_ANSWER_UNUSABLE");
+  EXPECT_FALSE(std::filesystem::exists(folder_ + "/tls/cert.pem"));
 }
 
 TEST_F(JoinFleetTest, ServerOfAnotherFleetIsNotTrusted) {

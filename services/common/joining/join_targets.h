@@ -15,10 +15,11 @@ namespace muster {
 // Returns true for an answer that the same request would get again from this target.
 bool IsJoinRefusal(const absl::Status& status);
 
-// Calls `ask` with each target until one succeeds. A refusal does not end this, because it may
-// concern only the relay that forwards the request, for example a revoked one. Returns a refusal
-// only if every target that answered refused; the last one, because the fleet's own addresses come
-// last. `targets` must not be empty.
+// Calls `ask` with each target until one succeeds. `ask` fails for an answer that cannot be used,
+// which a faulty or hostile relay may give. A refusal does not end this, because it may concern
+// only the relay that forwards the request, for example a revoked one. Returns a refusal only if
+// every target that answered refused; the last one, because the fleet's own addresses come last.
+// `targets` must not be empty.
 absl::StatusOr<v1::NodeCertificate> AskJoinTargets(
     const std::vector<std::string>& targets,
     absl::FunctionRef<absl::StatusOr<v1::NodeCertificate>(const std::string& target)> ask);
