@@ -127,17 +127,27 @@ absl::StatusOr<std::vector<std::string>> NamedNodes(const OperatorContext& conte
   return nodes;
 }
 
+// Submits the command as the job `id`. Sets `*may_run` as JobClient::Submit.
 absl::StatusOr<v1::Job> Submit(JobClient& client, const ExecArguments& arguments,
-                               const std::vector<std::string>& nodes) {
+                               const std::vector<std::string>& nodes, const std::string& id,
+                               bool* may_run) {
   const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
   if (!deadline.ok()) return AsUsageError(deadline.status(), "--deadline");
   const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
   if (!ttl.ok()) return AsUsageError(ttl.status(), "--ttl");
   ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
+  command.set_job(id);
   v1::SubmitJobRequest request;
   request.set_parallel(arguments.parallel);
   ToProto(*ttl, request.mutable_wait());
-  return client.Submit(std::move(command), nodes, std::move(request));
+  return client.Submit(std::move(command), nodes, std::move(request), may_run);
+}
+
+void PrintMayRun(Console& console, const std::string& job) {
+  PrintMessage(console,
+               absl::StrCat("The command may still run on its nodes. To end it, an operator "
+                            "can run: muster job cancel ",
+                            job));
 }
 
 // Names the nodes of the job that have not answered, if they are not those in `*printed`. `nodes`:
@@ -197,7 +207,15 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   }
   JobClient client(context);
   ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments));
-  ASSIGN_OR_RETURN(const auto job, Submit(client, arguments, nodes));
+  const std::string id = JobClient::NewJobId();
+  bool may_run = false;
+  const auto submitted = Submit(client, arguments, nodes, id, &may_run);
+  if (!submitted.ok()) {
+    if (may_run) PrintMayRun(console, id);
+    if (Interrupted()) return kExitInterrupted;
+    return submitted.status();
+  }
+  const v1::Job& job = *submitted;
   if (arguments.detach) {
     console.out << (line.json ? Dump(ToJson(job)) : absl::StrCat(job.job(), "\n"));
     return kExitOk;
@@ -223,10 +241,7 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
     return kExitInterrupted;
   }
   if (!end.ok()) {
-    PrintMessage(console,
-                 absl::StrCat("The command may still run on its nodes. To end it, an operator "
-                              "can run: muster job cancel ",
-                              job.job()));
+    PrintMayRun(console, job.job());
     return end.status();
   }
   return output.Finish(*end);

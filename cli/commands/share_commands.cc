@@ -117,7 +117,7 @@ absl::StatusOr<v1::Share> UploadWithRetry(Console& console, ShareClient& client,
     return share;
   }
   PrintMessage(console, absl::StrCat("Retrying for up to ", HumanDuration(until - absl::Now()),
-                                     ": ", std::string(share.status().message())));
+                                     ": ", Printable(ToStd(share.status().message()))));
   while (!share.ok() && IsRetryable(share.status()) && absl::Now() < until &&
          SleepUnlessInterrupted(kPause)) {
     share = client.Share(arguments.file, arguments.target, id, ttl, IgnoreProgress);

@@ -95,7 +95,11 @@ void PrintError(Console& console, const absl::Status& status, std::string_view c
   if (!next.empty()) console.err << " next: " << Printable(next) << "\n";
 }
 
-void PrintMessage(Console& console, std::string_view message) { console.err << message << "\n"; }
+void PrintMessage(Console& console, std::string_view message) {
+  for (const absl::string_view line : absl::StrSplit(ToAbsl(message), '\n')) {
+    console.err << Printable(ToStd(line)) << "\n";
+  }
+}
 
 absl::Status FinishOutput(Console& console) {
   console.out.flush();

@@ -44,7 +44,7 @@ void SetColor(Console& console, std::string_view choice);
 // without content.
 void PrintError(Console& console, const absl::Status& status, std::string_view command);
 
-// Prints one line on stderr.
+// Prints a message of one or more lines on stderr, without the control characters in it (format.h).
 void PrintMessage(Console& console, std::string_view message);
 
 // Flushes stdout. Returns an error if a part of the data was not written, now or before: ABORTED

@@ -48,6 +48,15 @@ TEST(PrintErrorTest, ControlCharactersAreReplaced) {
             "error: a?[2Jb\n   on: muster cancel\n");
 }
 
+TEST(PrintMessageTest, ControlCharactersAreReplacedAndLinesKept) {
+  std::ostringstream out;
+  std::ostringstream err;
+  Console console{.out = out, .err = err};
+  PrintMessage(console, "\nfirst: a\x1b[2Jb\r\n  second");
+  EXPECT_EQ(err.str(), "\nfirst: a?[2Jb?\n  second\n");
+  EXPECT_EQ(out.str(), "");
+}
+
 TEST(PrintErrorTest, FurtherLinesOfAMessageAreIndented) {
   EXPECT_EQ(PrintedError(MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PLUGIN",
                                    "p.yaml:2: a: unknown field\np.yaml:3: b\r: unknown field",

@@ -81,7 +81,7 @@ void JobOutput::HandleRecord(const v1::JobRecord& record, std::optional<int64_t>
       break;
     case v1::JobRecord::kBranch:
       HideSummary();
-      PrintMessage(console_, WithoutToday(record.branch().detail()));
+      PrintMessage(console_, Printable(WithoutToday(record.branch().detail())));
       break;
     default:
       break;
@@ -114,7 +114,7 @@ void JobOutput::PrintUnverified(const v1::JobRecord& record) {
 void JobOutput::PrintRemark(const v1::JobRecord& record) {
   if (!FailureText(record.final()).empty() || record.final().detail().empty()) return;
   HideSummary();
-  PrintMessage(console_, absl::StrCat(record.node(), ": ", record.final().detail()));
+  PrintMessage(console_, absl::StrCat(record.node(), ": ", Printable(record.final().detail())));
 }
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {
@@ -127,7 +127,7 @@ bool JobOutput::SetFailed(const v1::JobRecord& record) {
 }
 
 void JobOutput::PrintOutcome(const v1::JobRecord& record) {
-  const std::string failure = FailureText(record.final());
+  const std::string failure = Printable(FailureText(record.final()));
   if (!SetFailed(record) || (!failure.empty() && failed_.size() > kFailuresShown)) return;
   HideSummary();
   PrintMessage(console_, failure.empty()

@@ -13,6 +13,7 @@ namespace muster::cli {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 class JobOutputTest : public ::testing::Test {
@@ -61,6 +62,31 @@ TEST_F(JobOutputTest, RemarkOfACommandThatSucceededIsPrinted) {
   record.mutable_final()->set_detail("the log lost its beginning");
   output_.HandleResponse(response);
   EXPECT_EQ(err_.str(), "n1: the log lost its beginning\n");
+}
+
+// A node must not forge lines of other nodes, or change the terminal.
+TEST_F(JobOutputTest, TextOfANodeOrARelayHasNoControlCharactersAndOneLine) {
+  const std::string text = "\x1b]52;c;YQ==\x07\r\x1b[K\nn2 succeeded";
+  const std::string shown = "?]52;c;YQ==???[K n2 succeeded";
+  const auto receive = [&](v1::JobOutcome outcome, int exit_code) {
+    v1::WatchJobResponse response;
+    v1::JobRecord& record = *response.add_records();
+    record.set_node(absl::StrCat("n", outcome, exit_code));
+    record.mutable_final()->set_outcome(outcome);
+    record.mutable_final()->set_exit_code(exit_code);
+    record.mutable_final()->set_detail(text);
+    err_.str("");
+    output_.HandleResponse(response);
+    EXPECT_THAT(err_.str(), HasSubstr(shown + "\n"));
+  };
+  receive(v1::JOB_OUTCOME_EXITED, 0);
+  receive(v1::JOB_OUTCOME_EXITED, 1);
+  receive(v1::JOB_OUTCOME_LOST, 0);
+  v1::WatchJobResponse response;
+  response.add_records()->mutable_branch()->set_detail(text);
+  err_.str("");
+  output_.HandleResponse(response);
+  EXPECT_EQ(err_.str(), shown + "\n");
 }
 
 TEST_F(JobOutputTest, CommandWithoutArgumentsIsItsActionAndClasses) {

@@ -11,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/retry_period.h"
 #include "cli/rpc/unary_call.h"
 #include "cli/rpc/watch_retry.h"
 #include "muster/v1/attachment.grpc.pb.h"
@@ -25,16 +26,33 @@
 #include "services/common/rpc/call_end.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
+#include "services/common/rpc/connection_error.h"
 
 namespace muster::cli {
 namespace {
 
-// A command must not be submitted twice.
-constexpr UnaryCallOptions kOnce = {.only_unsent = true};
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 constexpr size_t kIdBytes = 16;
 
 std::string RandomBytes() { return absl::HexStringToBytes(RandomHex(kIdBytes)); }
+
+// Returns true if a service may have handled a call that failed so.
+bool MayHaveEffect(const absl::Status& failure) {
+  switch (failure.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kOutOfRange:
+    case absl::StatusCode::kUnimplemented:
+      return false;
+    default:
+      return !IsUnconnected(failure);
+  }
+}
 
 }  // namespace
 
@@ -65,8 +83,11 @@ JobClient::JobClient(const OperatorContext& context)
 
 JobClient::~JobClient() = default;
 
+std::string JobClient::NewJobId() { return RandomHex(kIdBytes); }
+
 absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::string> nodes,
-                                          v1::SubmitJobRequest request) {
+                                          v1::SubmitJobRequest request, bool* may_run) {
+  *may_run = false;
   ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
   ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
   v1::IssueCommandCertificateRequest issue;
@@ -74,9 +95,8 @@ absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::
   ASSIGN_OR_RETURN(
       const auto certificate,
       CallUnary(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue,
-                stubs_->aggregator, kOnce));
+                stubs_->aggregator));
   command.set_fleet(fleet_);
-  command.set_job(RandomHex(kIdBytes));
   command.set_nonce(RandomBytes());
   if (!command.targets().all()) {
     const TargetSet targets(std::move(nodes));
@@ -90,31 +110,38 @@ absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::
   }
   RETURN_IF_ERROR(signed_command.status());
   *request.mutable_command() = *std::move(signed_command);
-  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay, kOnce);
+  const RetryPeriod period;
+  while (true) {
+    auto job = CallUnary(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay,
+                         {.retry_for = absl::ZeroDuration()});
+    if (job.ok()) return job;
+    *may_run = *may_run || MayHaveEffect(job.status());
+    if (!absl::IsUnavailable(job.status()) || !period.Pause()) return job;
+  }
 }
 
 absl::StatusOr<v1::Job> JobClient::Get(const std::string& job) {
   v1::GetJobRequest request;
   request.set_job(job);
   return CallUnary(*stubs_->jobs, &v1::JobService::Stub::GetJob, request,
-                   absl::StrCat("job ", job, " at ", stubs_->relay), kOnce);
+                   absl::StrCat("job ", job, " at ", stubs_->relay));
 }
 
 absl::StatusOr<v1::ListJobsResponse> JobClient::List(const v1::ListJobsRequest& request) {
-  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::ListJobs, request, stubs_->relay, kOnce);
+  return CallUnary(*stubs_->jobs, &v1::JobService::Stub::ListJobs, request, stubs_->relay);
 }
 
 absl::StatusOr<v1::Job> JobClient::Cancel(const std::string& job) {
   v1::CancelJobRequest request;
   request.set_job(job);
   return CallUnary(*stubs_->jobs, &v1::JobService::Stub::CancelJob, request,
-                   absl::StrCat("job ", job, " at ", stubs_->relay), kOnce);
+                   absl::StrCat("job ", job, " at ", stubs_->relay));
 }
 
 absl::StatusOr<v1::ListAttachedResponse> JobClient::ListAttached(
     const v1::ListAttachedRequest& request) {
   return CallUnary(*stubs_->attachment, &v1::AttachService::Stub::ListAttached, request,
-                   stubs_->relay, kOnce);
+                   stubs_->relay);
 }
 
 absl::StatusOr<v1::Job> JobClient::Watch(

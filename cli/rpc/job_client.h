@@ -31,10 +31,15 @@ class JobClient {
   explicit JobClient(const OperatorContext& context);
   ~JobClient();
 
+  // Returns a new id for Command.job.
+  static std::string NewJobId();
+
   // Signs the command with a new key, whose signing certificate the aggregator issues, and submits
-  // it. Sets the fleet, job and nonce of the command.
+  // it. Sets the fleet and the nonce of the command. Repeats a submission whose answer was lost: a
+  // job runs once. Sets `*may_run` to true if the submission fails although the relay may have the
+  // job.
   absl::StatusOr<v1::Job> Submit(v1::Command command, std::vector<std::string> nodes,
-                                 v1::SubmitJobRequest request);
+                                 v1::SubmitJobRequest request, bool* may_run);
   absl::StatusOr<v1::Job> Get(const std::string& job);
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request);
   absl::StatusOr<v1::Job> Cancel(const std::string& job);

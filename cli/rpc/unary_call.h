@@ -12,7 +12,6 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/rpc/retry_period.h"
-#include "services/common/rpc/connection_error.h"
 #include "services/common/rpc/status.h"
 
 namespace muster::cli {
@@ -20,12 +19,11 @@ namespace muster::cli {
 struct UnaryCallOptions {
   absl::Duration limit = kCallLimit;
   absl::Duration retry_for = kRetryFor;
-  // If true, only a call that was not sent is repeated.
-  bool only_unsent = false;
 };
 
-// Calls `method` of `stub`. An interrupt cancels the call. Errors are marked with FromService;
-// `subject` names the service.
+// Calls `method` of `stub`, and again while the service is unavailable: it may get the call more
+// than once. An interrupt cancels the call. Errors are marked with FromService; `subject` names the
+// service.
 template <typename Stub, typename Request, typename Response>
 absl::StatusOr<Response> CallUnary(
     Stub& stub, grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
@@ -38,9 +36,7 @@ absl::StatusOr<Response> CallUnary(
     Response response;
     const absl::Status status = FromGrpc((stub.*method)(&context, request, &response));
     if (status.ok()) return response;
-    const bool repeatable =
-        options.only_unsent ? IsUnconnected(status) : absl::IsUnavailable(status);
-    if (!repeatable || !period.Pause()) return FromService(status, subject);
+    if (!absl::IsUnavailable(status) || !period.Pause()) return FromService(status, subject);
   }
 }
 

@@ -36,17 +36,5 @@ TEST(CallUnaryTest, CallHas20SecondsAndIsRepeatedForTwo) {
   EXPECT_LE(away.calls, 9);
 }
 
-TEST(CallUnaryTest, CallThatMayHaveBeenSentIsNotRepeatedIfItMayRunOnce) {
-  const UnaryCallOptions once = {.only_unsent = true};
-  SilentStub lost = {grpc::StatusCode::UNAVAILABLE};
-  EXPECT_FALSE(CallUnary(lost, &SilentStub::Get, std::string(), "x", once).ok());
-  EXPECT_EQ(lost.calls, 1);
-  SilentStub away = {grpc::StatusCode::UNAVAILABLE,
-                     "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: "
-                     "Failed to connect to remote host: Connection refused"};
-  EXPECT_FALSE(CallUnary(away, &SilentStub::Get, std::string(), "x", once).ok());
-  EXPECT_GT(away.calls, 1);
-}
-
 }  // namespace
 }  // namespace muster::cli

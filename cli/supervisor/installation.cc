@@ -24,6 +24,7 @@
 #include "cli/supervisor/service_files.h"
 #include "cli/supervisor/service_state.h"
 #include "cli/supervisor/stop_services.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/config.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/errno_error.h"
@@ -229,7 +230,7 @@ void ReportLog(const std::string& log, int64_t skip, const ReportProgress& repor
 // On failure, reports the lines that the service logged after `before`.
 absl::Status WaitUntilReady(const Home& home, absl::Duration limit, LogSizes before,
                             const ReportProgress& report_line) {
-  const absl::Time until = absl::Now() + limit;
+  const absl::Duration until = SystemClock().MonotonicNow() + limit;
   while (true) {
     const nlohmann::json services = GetServices(home);
     absl::Status state = services.size() == kServices.size()
@@ -242,7 +243,7 @@ absl::Status WaitUntilReady(const Home& home, absl::Duration limit, LogSizes bef
       state = CheckService(home, service);
     }
     if (state.ok()) return state;
-    if (absl::IsUnavailable(state) && absl::Now() < until) {
+    if (absl::IsUnavailable(state) && SystemClock().MonotonicNow() < until) {
       absl::SleepFor(kPoll);
       continue;
     }
@@ -266,11 +267,11 @@ absl::StatusOr<Addresses> CollectAddresses(const Home& home) {
 
 // Waits for other calls of `up` and `down` in this home, and locks it.
 absl::StatusOr<InstanceLock> LockHome(const Home& home, absl::Duration limit) {
-  const absl::Time until = absl::Now() + limit;
+  const absl::Duration until = SystemClock().MonotonicNow() + limit;
   while (true) {
     absl::StatusOr<InstanceLock> lock = InstanceLock::Acquire(UpLock(home));
     if (lock.ok() || ReasonOf(lock.status()) != "ALREADY_RUNNING") return lock;
-    if (absl::Now() >= until) {
+    if (SystemClock().MonotonicNow() >= until) {
       return errors::HomeBusy(home.path());
     }
     absl::SleepFor(kPoll);

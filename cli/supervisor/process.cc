@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
 
@@ -121,10 +122,11 @@ void Process::Signal(int signal) const {
 }
 
 bool Process::WaitForExit(absl::Duration limit) const {
-  const absl::Time until = absl::Now() + limit;
+  const absl::Duration until = SystemClock().MonotonicNow() + limit;
   while (true) {
     struct pollfd ended = {.fd = pidfd_.get(), .events = POLLIN};
-    const int64_t left = std::max<int64_t>(absl::ToInt64Milliseconds(until - absl::Now()), 0);
+    const int64_t left =
+        std::max<int64_t>(absl::ToInt64Milliseconds(until - SystemClock().MonotonicNow()), 0);
     const int ready = ::poll(&ended, 1, static_cast<int>(left));
     if (ready > 0) return true;
     if (ready == 0 || errno != EINTR) return false;

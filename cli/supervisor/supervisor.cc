@@ -9,9 +9,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "cli/supervisor/instance_lock.h"
 #include "cli/supervisor/log_file.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
@@ -128,13 +128,13 @@ ControlAnswer Supervisor::Listen(const std::string& name, const std::string& add
 void Supervisor::StartFrom(size_t index) {
   if (index == services_.size() || stopping_) return;
   services_[index]->Start();
-  const absl::Time until = absl::Now() + kStartDelay;
+  const absl::Duration until = SystemClock().MonotonicNow() + kStartDelay;
   StartNextWhenListening(index, until);
 }
 
-void Supervisor::StartNextWhenListening(size_t index, absl::Time until) {
+void Supervisor::StartNextWhenListening(size_t index, absl::Duration until) {
   const std::string& file = options_.services[index].addresses_file;
-  if (file.empty() || ::access(file.c_str(), F_OK) == 0 || absl::Now() >= until) {
+  if (file.empty() || ::access(file.c_str(), F_OK) == 0 || SystemClock().MonotonicNow() >= until) {
     return StartFrom(index + 1);
   }
   loop_.After(kStartDelayCheck, [this, index, until] { StartNextWhenListening(index, until); });

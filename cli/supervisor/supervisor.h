@@ -50,7 +50,8 @@ class Supervisor {
   ControlAnswer HandleRequest(const std::string& line);
   ControlAnswer Listen(const std::string& name, const std::string& address);
   void StartFrom(size_t index);
-  void StartNextWhenListening(size_t index, absl::Time until);
+  // `until`: by the monotonic clock.
+  void StartNextWhenListening(size_t index, absl::Duration until);
   void RotateLogs();
   void BeginStop();
   void StopFrom(size_t index);

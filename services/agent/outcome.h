@@ -10,11 +10,12 @@
 namespace muster {
 
 // Writes the outcome to stderr: one line, or the error, `subject` and the next step, each with a
-// line. Returns the exit code.
+// line. Text of another machine changes neither the terminal nor these lines: control characters
+// become '?', and further lines are indented. Returns the exit code.
 int PrintOutcome(const client::Delivery& delivery, const std::string& subject);
 
-// Writes to stderr why a delivery waits: the error, its subject and the next step, each with a
-// line. Omits what is empty.
+// Writes to stderr, in the same way, why a delivery waits: the error, its subject and the next
+// step, each with a line. Omits what is empty.
 void PrintWait(const std::string& message, const std::string& reason, const std::string& subject,
                const std::string& next_step);
 

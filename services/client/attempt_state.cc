@@ -9,6 +9,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "services/client/content_digest.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/file_lock.h"
@@ -16,6 +17,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/client.h"
+#include "services/common/upload/attempt.h"
 
 namespace muster::client {
 namespace {
@@ -129,7 +131,9 @@ absl::StatusOr<std::unique_ptr<AttemptState>> AttemptState::Open(const std::stri
   // nothing.
   if (json.is_object() && json.contains("attempt") && json["attempt"].is_number_integer() &&
       json.contains("fingerprint") && json["fingerprint"].is_string()) {
-    state->attempt_ = json["attempt"].get<int64_t>();
+    const auto attempt = json["attempt"].get<int64_t>();
+    // No service accepts the number of a clock that was ahead.
+    if (CheckAttempt(attempt, absl::Now()).ok()) state->attempt_ = attempt;
     state->fingerprint_ = json["fingerprint"].get<std::string>();
   }
   return state;
@@ -141,8 +145,8 @@ absl::StatusOr<int64_t> AttemptState::Begin(std::string_view fingerprint) {
   return Next();
 }
 
-absl::StatusOr<int64_t> AttemptState::Next() {
-  ++attempt_;
+absl::StatusOr<int64_t> AttemptState::Next(int64_t least) {
+  attempt_ = std::max(attempt_ + 1, least);
   RETURN_IF_ERROR(Save());
   return attempt_;
 }

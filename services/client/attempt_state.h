@@ -33,9 +33,9 @@ class AttemptState {
   // so that its upload is resumed; otherwise the next number.
   absl::StatusOr<int64_t> Begin(std::string_view fingerprint);
 
-  // Returns another number for the same content, if the service cannot use the bytes of this
-  // attempt.
-  absl::StatusOr<int64_t> Next();
+  // Returns a higher number, at least `least`, for the same content: the service cannot use the
+  // bytes of this attempt, or knows a later one.
+  absl::StatusOr<int64_t> Next(int64_t least = 1);
 
  private:
   AttemptState(std::string path, UniqueFd lock);

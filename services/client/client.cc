@@ -392,7 +392,7 @@ Delivery Client::WaitForDoneFileAndDeliver(const std::stop_token& stop) {
     if (ReasonOf(path.status()) == "INTERRUPTED") return {ToClientStatus(path.status()), {}};
     return impl_->DeliverError(path.status(), late.token());
   }
-  auto file = SourceFile::Open(*path);
+  auto file = SourceFile::OpenResolved(*path);
   if (!file.ok()) return impl_->DeliverError(file.status(), late.token());
   return impl_->SubmitOrExplain(std::move(file), {}, late.token());
 }

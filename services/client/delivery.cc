@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 
+#include "absl/time/clock.h"
 #include "services/client/errors.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/error.h"
@@ -57,7 +58,7 @@ NextMove Judge(const TryOutcome& outcome) {
       if (ReasonOf(status) != "TAKEN_OVER") return NextMove::kGiveUp;
       // Refused at the open: the number is outdated, for example after the loss of the state
       // folder.
-      return outcome.opened ? NextMove::kRetry : NextMove::kNewAttempt;
+      return outcome.opened ? NextMove::kRetry : NextMove::kLaterAttempt;
     default:
       return NextMove::kGiveUp;
   }
@@ -86,9 +87,11 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
     // parent has the node's attach statement again.
     const bool temporary = spooled && ReasonOf(last) == "NOT_ATTACHED";
     if (move == NextMove::kGiveUp && !temporary) return last;
-    if (move == NextMove::kNewAttempt) {
+    if (move == NextMove::kNewAttempt || move == NextMove::kLaterAttempt) {
       if (++new_attempts > kMostNewAttempts) return last;
-      ASSIGN_OR_RETURN(result.info.attempt, attempts.Next());
+      // Another sender may number its attempts by the time.
+      const int64_t least = move == NextMove::kNewAttempt ? 1 : absl::GetCurrentTimeNanos();
+      ASSIGN_OR_RETURN(result.info.attempt, attempts.Next(least));
     }
     if (outcome.progressed) backoff.Reset();
     if (on_wait) on_wait(last);

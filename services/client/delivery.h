@@ -29,8 +29,9 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
                                                     const WaitObserver& on_wait = {},
                                                     bool leave_when_spooled = false);
 
-// The consequence of a failed attempt.
-enum class NextMove { kRetry, kNewAttempt, kGiveUp };
+// The consequence of a failed attempt. kNewAttempt: with the next number. kLaterAttempt: with a
+// number that is later than that of another sender.
+enum class NextMove { kRetry, kNewAttempt, kLaterAttempt, kGiveUp };
 NextMove Judge(const TryOutcome& outcome);
 
 }  // namespace muster::client

@@ -11,10 +11,14 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "services/client/open_resolved.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/errors/client.h"
 
@@ -74,8 +78,12 @@ absl::Status AddEntry(const fs::path& path, const std::string& name, archive* to
   UniqueFd content;
   const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
   if (S_ISREG(st.st_mode)) {
-    content.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-    if (!content.valid() || ::fstat(content.get(), &st) != 0) {
+    auto opened = OpenResolved(path.string());
+    if (!opened.ok()) {
+      return errors::ArchiveFailed(path.string(), ToStd(opened.status().message()));
+    }
+    content = *std::move(opened);
+    if (::fstat(content.get(), &st) != 0) {
       return errors::ArchiveFailed(path.string(), ErrnoText());
     }
     archive_entry_set_size(entry.get(), st.st_size);
@@ -97,12 +105,17 @@ absl::Status AddEntry(const fs::path& path, const std::string& name, archive* to
 
 absl::Status WriteArchive(const std::string& folder, const std::vector<fs::path>& paths,
                           const std::string& archive, const std::string& partial) {
+  // An earlier process may have left it. A link that the plugin put there is removed, not followed.
+  ::unlink(partial.c_str());
+  const UniqueFd file(
+      ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  if (!file.valid()) return errors::ArchiveFailed(folder, ErrnoText());
   const Archive to(archive_write_new());
   // A time in the gzip header would make two archives of equal files differ.
   if (archive_write_add_filter_gzip(to.get()) != ARCHIVE_OK ||
       archive_write_set_filter_option(to.get(), "gzip", "timestamp", nullptr) != ARCHIVE_OK ||
       archive_write_set_format_pax_restricted(to.get()) != ARCHIVE_OK ||
-      archive_write_open_filename(to.get(), partial.c_str()) != ARCHIVE_OK) {
+      archive_write_open_fd(to.get(), file.get()) != ARCHIVE_OK) {
     return errors::ArchiveFailed(folder, Fault(to.get()));
   }
   for (const fs::path& path : paths) {
@@ -117,8 +130,9 @@ absl::Status WriteArchive(const std::string& folder, const std::vector<fs::path>
 
 }  // namespace
 
-absl::Status ArchiveDirectory(const std::string& folder, const std::string& archive) {
+absl::Status ArchiveDirectory(const std::string& folder, const std::string& name) {
   ASSIGN_OR_RETURN(auto paths, List(folder));
+  const std::string archive = absl::StrCat(folder, "/", name);
   const std::string partial = archive + ".partial";
   auto status = WriteArchive(folder, paths, archive, partial);
   std::error_code error;

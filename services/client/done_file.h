@@ -24,8 +24,9 @@ struct DoneFileOptions {
 };
 
 // Waits for the done file and returns the path of the result: a regular file in the results folder
-// (relative paths begin there), or the archive of a folder. Errors mean that the plugin is done and
-// its result is unusable: DONE_FILE_INVALID, DONE_FILE_OUTSIDE, NOT_A_FILE, FILE_NOT_FOUND,
+// (relative paths begin there), or the archive of a folder. The path has no symbolic links: open it
+// with OpenResolved, because the plugin may put one into it. Errors mean that the plugin is done
+// and its result is unusable: DONE_FILE_INVALID, DONE_FILE_OUTSIDE, NOT_A_FILE, FILE_NOT_FOUND,
 // FILE_NOT_ACCESSIBLE, ARCHIVE_FAILED. Fails with CANCELLED (INTERRUPTED) on `stop`.
 absl::StatusOr<std::string> WaitForDoneFile(const DoneFileOptions& options,
                                             const std::stop_token& stop);

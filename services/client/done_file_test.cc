@@ -11,8 +11,10 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <iterator>
 
 #include "services/client/delayed_stop.h"
+#include "services/client/source_file.h"
 #include "services/common/base/error.h"
 #include "services/common/base/subprocess.h"
 
@@ -21,6 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DoneFileTest : public ::testing::Test {
  protected:
@@ -38,6 +41,11 @@ class DoneFileTest : public ::testing::Test {
     return WaitForDoneFile({folder_, delay, std::chrono::milliseconds(5)}, stop);
   }
   std::string Reason() { return ReasonOf(Wait().status()); }
+
+  static std::string Content(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
 
   const std::string base_;
   const std::string folder_;
@@ -150,6 +158,54 @@ TEST_F(DoneFileTest, ArchiveOfAnEarlierProcessIsUsed) {
   const auto made = fs::last_write_time(archive);
   EXPECT_EQ(Wait().value(), archive);
   EXPECT_EQ(fs::last_write_time(archive), made) << "it was packed again";
+}
+
+// A plugin may link to a file that only the sidecar can read or write.
+TEST_F(DoneFileTest, LinkInPlaceOfTheArchiveIsNotDelivered) {
+  Write(base_ + "/outside", "secret");
+  fs::create_directories(folder_ + "/set");
+  Done("set");
+  fs::last_write_time(folder_ + "/done", fs::file_time_type::clock::now() - std::chrono::hours(1));
+  fs::create_symlink(base_ + "/outside", folder_ + "/set/results.tar.gz");
+  const std::string archive = Wait().value();
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(archive)));
+  EXPECT_NE(Content(archive), "secret");
+  EXPECT_EQ(Content(base_ + "/outside"), "secret");
+}
+
+TEST_F(DoneFileTest, LinkInPlaceOfTheIncompleteArchiveIsNotWritten) {
+  Write(base_ + "/outside", "secret");
+  fs::create_directories(folder_ + "/set");
+  fs::create_symlink(base_ + "/outside", folder_ + "/set/results.tar.gz.partial");
+  Done("set");
+  const auto archive = Wait();
+  ASSERT_TRUE(archive.ok()) << archive.status();
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(*archive)));
+  EXPECT_EQ(Content(base_ + "/outside"), "secret");
+}
+
+TEST_F(DoneFileTest, DoneFileThatIsALinkIsNotRead) {
+  Write(base_ + "/outside", "secret");
+  fs::create_symlink(base_ + "/outside", folder_ + "/done");
+  const absl::Status refused = Wait().status();
+  EXPECT_EQ(ReasonOf(refused), "DONE_FILE_INVALID");
+  EXPECT_THAT(std::string(refused.message()), Not(HasSubstr("secret")));
+}
+
+TEST_F(DoneFileTest, ResultThatALinkHasReplacedIsNotOpened) {
+  fs::create_directories(base_ + "/elsewhere");
+  Write(base_ + "/elsewhere/out", "secret");
+  fs::create_directories(folder_ + "/set");
+  Write(folder_ + "/set/out", "result");
+  Done("set/out");
+  const std::string path = Wait().value();
+  EXPECT_TRUE(SourceFile::OpenResolved(path).ok());
+  fs::remove(path);
+  fs::create_symlink(base_ + "/elsewhere/out", path);
+  EXPECT_EQ(ReasonOf(SourceFile::OpenResolved(path).status()), "NOT_A_FILE");
+  fs::remove_all(folder_ + "/set");
+  fs::create_directory_symlink(base_ + "/elsewhere", folder_ + "/set");
+  EXPECT_EQ(ReasonOf(SourceFile::OpenResolved(path).status()), "NOT_A_FILE");
 }
 
 TEST_F(DoneFileTest, WaitContinuesForALateResultAfterAStop) {

@@ -220,6 +220,21 @@ TEST_F(GrpcTransportTest, OtherContentIsANewAttempt) {
   EXPECT_EQ(peer_.committed()->description.attempt(), 2);
 }
 
+// A legacy sidecar, whose gateway numbers attempts by the time, was interrupted.
+TEST_F(GrpcTransportTest, DeliveryFollowsASenderThatNumbersAttemptsByTheTime) {
+  ResultInfo info{fleet_.run, "facts", "n1"};
+  info.attempt = absl::GetCurrentTimeNanos();
+  OutgoingResult other(info, SourceFile::Open(Write(RandomBytes(2 * kMiB))).value());
+  peer_.cut_after = 1;
+  ASSERT_FALSE(transport_->Try(other, {}).receipt.ok());
+  peer_.cut_after = -1;
+  const std::string body = TextBytes(3 * kMiB);
+  const auto delivered = Deliver(Write(body));
+  ASSERT_TRUE(delivered.ok()) << delivered.status();
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_GT(peer_.committed()->description.attempt(), info.attempt);
+}
+
 TEST_F(GrpcTransportTest, DamagedUploadIsSentAgainFromTheBeginning) {
   peer_.damage_digest = 1;
   const std::string body = RandomBytes(kMiB);

@@ -106,6 +106,37 @@ TEST(AttemptStateTest, OldestOfTooManyStatesIsRemoved) {
   EXPECT_TRUE(fs::exists(path("2", ".json")));
 }
 
+TEST(AttemptStateTest, NextNumberIsAtLeastTheGivenOneAndSurvivesARestart) {
+  const std::string folder = ::testing::TempDir() + "/later_attempts";
+  std::filesystem::remove_all(folder);
+  const auto open = [&] {
+    return AttemptState::Open(folder, "0123456789abcdef", "facts", "n1").value();
+  };
+  const int64_t now = absl::GetCurrentTimeNanos();
+  {
+    const auto state = open();
+    EXPECT_EQ(state->Begin("content").value(), 1);
+    EXPECT_EQ(state->Next().value(), 2);
+    EXPECT_EQ(state->Next(now).value(), now);
+    EXPECT_EQ(state->Next(now).value(), now + 1);
+  }
+  EXPECT_EQ(open()->Begin("content").value(), now + 1);
+}
+
+TEST(AttemptStateTest, NumberOfAClockThatWasAheadIsNotUsedAgain) {
+  const std::string folder = ::testing::TempDir() + "/future_attempts";
+  std::filesystem::remove_all(folder);
+  const auto open = [&] {
+    return AttemptState::Open(folder, "0123456789abcdef", "facts", "n1").value();
+  };
+  {
+    const auto state = open();
+    ASSERT_TRUE(state->Begin("content").ok());
+    ASSERT_TRUE(state->Next(absl::ToUnixNanos(absl::Now() + absl::Hours(48))).ok());
+  }
+  EXPECT_EQ(open()->Begin("content").value(), 1);
+}
+
 TEST(BackoffTest, DelayGrowsWithFullJitterToThirtySeconds) {
   Backoff backoff(1);
   absl::Duration longest;
@@ -189,7 +220,7 @@ TEST(JudgeTest, ErrorsMapToTheirNextMove) {
   EXPECT_EQ(After(errors::OffsetTooHigh(2, 1)), NextMove::kRetry);
   EXPECT_EQ(After(absl::UnknownError("reset")), NextMove::kRetry);
   EXPECT_EQ(After(errors::TakenOver("u")), NextMove::kRetry);
-  EXPECT_EQ(After(errors::StaleAttempt(1), /*opened=*/false), NextMove::kNewAttempt);
+  EXPECT_EQ(After(errors::StaleAttempt(1), /*opened=*/false), NextMove::kLaterAttempt);
   EXPECT_EQ(After(errors::DigestMismatch()), NextMove::kNewAttempt);
   EXPECT_EQ(After(errors::RunSealed("r")), NextMove::kGiveUp);
   EXPECT_EQ(After(errors::RunNotFound("r")), NextMove::kGiveUp);

@@ -13,7 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/client/errors.h"
+#include "services/client/open_resolved.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/errors/client.h"
 
 namespace muster::client {
@@ -52,6 +54,19 @@ absl::StatusOr<std::unique_ptr<SourceFile>> SourceFile::Open(const std::string& 
   struct stat st;
   if (::fstat(fd.get(), &st) != 0) return ErrnoError(errno, "stat", path);
   if (!S_ISREG(st.st_mode)) return errors::NotARegularFile(path);
+  return Settle(std::move(fd), path);
+}
+
+absl::StatusOr<std::unique_ptr<SourceFile>> SourceFile::OpenResolved(const std::string& path) {
+  ASSIGN_OR_RETURN(UniqueFd fd, client::OpenResolved(path));
+  return Settle(std::move(fd), path);
+}
+
+// Waits until a later write changes the times of the file.
+absl::StatusOr<std::unique_ptr<SourceFile>> SourceFile::Settle(UniqueFd fd,
+                                                               const std::string& path) {
+  struct stat st;
+  if (::fstat(fd.get(), &st) != 0) return ErrnoError(errno, "stat", path);
   if (WrittenJustNow(st)) std::this_thread::sleep_for(kTimeStep);
   return Adopt(std::move(fd), path);
 }

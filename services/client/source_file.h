@@ -21,6 +21,10 @@ class SourceFile {
   // files. Waits up to 50 ms if the file was just written, so that a later write changes its times.
   static absl::StatusOr<std::unique_ptr<SourceFile>> Open(const std::string& path);
 
+  // Does the same for a path without symbolic links, and fails with NOT_A_FILE if it has one now
+  // (open_resolved.h).
+  static absl::StatusOr<std::unique_ptr<SourceFile>> OpenResolved(const std::string& path);
+
   // Adopts an unnamed file, which no other program can write.
   static absl::StatusOr<std::unique_ptr<SourceFile>> Adopt(UniqueFd fd, std::string name);
 
@@ -45,6 +49,8 @@ class SourceFile {
 
  private:
   SourceFile(UniqueFd fd, std::string path, int64_t size, std::string fingerprint);
+
+  static absl::StatusOr<std::unique_ptr<SourceFile>> Settle(UniqueFd fd, const std::string& path);
 
   const UniqueFd fd_;
   const std::string path_;

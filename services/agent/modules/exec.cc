@@ -117,9 +117,11 @@ class ExecModule final : public Module {
     if (!exit.ok()) return PluginFailedError(what, exit.Describe(), tail);
     if (IsEmpty(context.results_dir)) return NoResultError(what, tail);
     // Delivers all files, as legacy sidecars do when all containers succeeded.
-    const std::string archive = context.results_dir + "/out.tar.gz";
-    RETURN_IF_ERROR(client::ArchiveDirectory(context.results_dir, archive));
-    return ModuleResult{archive, "application/gzip"};
+    std::error_code error;
+    const fs::path folder = fs::canonical(context.results_dir, error);
+    if (error) return ErrnoError(error.value(), "resolve", context.results_dir);
+    RETURN_IF_ERROR(client::ArchiveDirectory(folder.string(), "out.tar.gz"));
+    return ModuleResult{context.results_dir + "/out.tar.gz", "application/gzip"};
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "services/common/base/errno_error.h"
@@ -35,6 +36,23 @@ class ExecTest : public ::testing::Test {
 TEST_F(ExecTest, MissingProgramIsNotFound) {
   context_.definition.command = {base_ + "/none"};
   EXPECT_EQ(Reason(), "TOOL_NOT_FOUND");
+}
+
+// The plugin may have links to files that only the agent can write.
+TEST_F(ExecTest, LinkInPlaceOfTheIncompleteArchiveIsNotWritten) {
+  const std::string outside = base_ + "/outside";
+  std::ofstream(outside) << "secret";
+  context_.results_dir = base_ + "/results";
+  fs::create_directory(context_.results_dir);
+  context_.definition.command = {"/bin/sh", "-c",
+                                 "echo x > out.txt; ln -s " + outside + " out.tar.gz.partial"};
+  const auto result = MakeExecModule()->Run(context_, {});
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->path, context_.results_dir + "/out.tar.gz");
+  EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(result->path)));
+  std::string content;
+  std::getline(std::ifstream(outside), content);
+  EXPECT_EQ(content, "secret");
 }
 
 TEST_F(ExecTest, FailureToNoteTheProcessIsTheReason) {

@@ -96,11 +96,16 @@ func (c *Client) SubmitFile(ctx context.Context, path string, d Delivery) (*Resu
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, &BodyError{fmt.Errorf("%s is not a regular file", path)}
 	}
+	return c.submitFile(ctx, file, d)
+}
+
+// submitFile delivers an open file.
+func (c *Client) submitFile(ctx context.Context, file *os.File, d Delivery) (*Result, error) {
 	if d.FileName == "" {
-		d.FileName = filepath.Base(path)
+		d.FileName = filepath.Base(file.Name())
 	}
 	if d.MediaType == "" {
-		d.MediaType = mediaType(path)
+		d.MediaType = mediaType(file.Name())
 	}
 	d.Body = file
 	return c.Submit(ctx, &d)

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"muster.example/services/client/go/reasons"
@@ -45,12 +48,15 @@ func (c *Client) WaitAndDeliver(ctx context.Context) (*Result, error) {
 	withGrace, cancel := c.withGrace(ctx)
 	defer cancel()
 	defer c.currentHeartbeats.Load().scope(PhaseWaiting)()
-	path, err := c.waitForDone(withGrace)
+	file, err := c.waitForDone(withGrace)
+	if err == nil {
+		defer file.Close()
+	}
 	var result *Result
 	switch {
 	case withGrace.Err() != nil:
 	case err == nil:
-		result, err = c.SubmitFile(withGrace, path, Delivery{})
+		result, err = c.submitFile(withGrace, file, Delivery{})
 		if isFaultOfResult(err) && withGrace.Err() == nil {
 			err = c.deliverError(withGrace, err.Error())
 		}
@@ -99,8 +105,8 @@ func (c *Client) withGrace(ctx context.Context) (context.Context, context.Cancel
 	}
 }
 
-// waitForDone returns the path of a result that can be delivered.
-func (c *Client) waitForDone(ctx context.Context) (string, error) {
+// waitForDone opens a result that can be delivered.
+func (c *Client) waitForDone(ctx context.Context) (*os.File, error) {
 	done := filepath.Join(c.config.ResultsDir, "done")
 	there := func() bool {
 		_, err := os.Stat(done)
@@ -108,16 +114,16 @@ func (c *Client) waitForDone(ctx context.Context) (string, error) {
 	}
 	for {
 		if err := pause(ctx, pollInterval); err != nil {
-			return "", err
+			return nil, err
 		}
 		if !there() {
 			continue
 		}
 		if err := pause(ctx, time.Duration(c.config.DoneFileDelay)); err != nil {
-			return "", err
+			return nil, err
 		}
 		if there() {
-			return c.resultPath(done)
+			return c.openResult(done)
 		}
 	}
 }
@@ -133,12 +139,59 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// resultPath reads the done file: the path of a regular file or of a folder in the results folder.
-func (c *Client) resultPath(done string) (string, error) {
-	if info, err := os.Stat(done); err != nil || !info.Mode().IsRegular() || info.Size() > maxDoneFile {
-		return "", fmt.Errorf("the done file %s is not a file of at most 64 KiB (%v)", done, err)
+// openResult opens what the done file names: a regular file in the results folder, or the archive of a folder. Links
+// of the plugin, also those that it makes meanwhile, do not lead outside of the results folder.
+func (c *Client) openResult(done string) (*os.File, error) {
+	results, err := os.OpenRoot(c.config.ResultsDir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the results folder: %w", err)
 	}
-	content, err := os.ReadFile(done)
+	defer results.Close()
+	named, err := c.resultName(results, done)
+	if err != nil {
+		return nil, err
+	}
+	file, info, err := openNow(results, named)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the result that the done file names: %w", err)
+	}
+	if info.Mode().IsRegular() && info.Size() <= c.config.MaxResultBytes {
+		return file, nil
+	}
+	file.Close()
+	switch {
+	case info.IsDir():
+		return pack(results, named)
+	case info.Mode().IsRegular():
+		return nil, fmt.Errorf("the result has %d bytes, more than max_result_bytes, %d", info.Size(), c.config.MaxResultBytes)
+	}
+	return nil, fmt.Errorf("the done file names %s, which is neither a file nor a folder", named)
+}
+
+// openNow opens a file or a folder without waiting for the writer of a pipe.
+func openNow(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, nil, errors.Join(err, file.Close())
+	}
+	return file, info, nil
+}
+
+// resultName reads the done file. The path that it returns begins in the results folder and has no links.
+func (c *Client) resultName(results *os.Root, done string) (string, error) {
+	file, info, err := openNow(results, filepath.Base(done))
+	if err != nil {
+		return "", fmt.Errorf("cannot read the done file: %w", err)
+	}
+	defer file.Close()
+	if !info.Mode().IsRegular() || info.Size() > maxDoneFile {
+		return "", fmt.Errorf("the done file %s is not a file of at most 64 KiB", done)
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxDoneFile))
 	if err != nil {
 		return "", fmt.Errorf("cannot read the done file: %w", err)
 	}
@@ -157,19 +210,9 @@ func (c *Client) resultPath(done string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot open the result that the done file names: %w", err)
 	}
-	if relative, err := filepath.Rel(folder, real); err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+	relative, err := filepath.Rel(folder, real)
+	if err != nil || !filepath.IsLocal(relative) {
 		return "", fmt.Errorf("the done file names %s, outside of the results folder %s", named, c.config.ResultsDir)
 	}
-	info, err := os.Stat(real)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("cannot open the result that the done file names: %w", err)
-	case info.IsDir():
-		return pack(real, done)
-	case !info.Mode().IsRegular():
-		return "", fmt.Errorf("the done file names %s, which is neither a file nor a folder", named)
-	case info.Size() > c.config.MaxResultBytes:
-		return "", fmt.Errorf("the result has %d bytes, more than max_result_bytes, %d", info.Size(), c.config.MaxResultBytes)
-	}
-	return real, nil
+	return relative, nil
 }

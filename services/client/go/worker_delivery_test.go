@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.example/services/client/go"
 )
@@ -53,6 +54,36 @@ func TestWorkerDeliversFileOfDoneFile(t *testing.T) {
 					t.Errorf("%v, delivered %+v", err, got)
 				}
 			} else if err != nil || string(got.Data) != want {
+				t.Errorf("%v, delivered %+v", err, got)
+			}
+		})
+	}
+}
+
+// A plugin may link to a file that only the sidecar can read.
+func TestWorkerDeliversNoFileOutsideThatPluginLinksTo(t *testing.T) {
+	const secret = "of another user"
+	for name, prepare := range map[string]func(w *fixture, outside string) error{
+		"in place of the archive": func(w *fixture, outside string) error {
+			folder := filepath.Join(w.results, "out")
+			done, earlier := w.file("done", []byte("out")), time.Now().Add(-time.Hour)
+			return errors.Join(os.Mkdir(folder, 0o700), os.Symlink(outside, filepath.Join(folder, "results.tar.gz")),
+				os.Chtimes(done, earlier, earlier))
+		},
+		"in place of the done file": func(w *fixture, outside string) error {
+			return os.Symlink(outside, filepath.Join(w.results, "done"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t)
+			outside := filepath.Join(t.TempDir(), "secret")
+			if err := errors.Join(os.WriteFile(outside, []byte(secret), 0o600), prepare(w, outside)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := w.client().WaitAndDeliver(t.Context())
+			got := w.committed("n1")
+			if got == nil || strings.Contains(string(got.Data), secret) {
 				t.Errorf("%v, delivered %+v", err, got)
 			}
 		})

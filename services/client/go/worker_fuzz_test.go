@@ -16,7 +16,7 @@ func FuzzDoneFileStaysInResultsFolder(f *testing.F) {
 			f.Fatal(err)
 		}
 	}
-	for _, content := range []string{"file\n", folder + "/file", "../secret", "link", "../results/./file", "file/", "", " \n", "\x00", "fi\xffle", "/etc/passwd"} {
+	for _, content := range []string{"file\n", ".", folder + "/file", "../secret", "link", "../results/./file", "file/", "", " \n", "\x00", "fi\xffle", "/etc/passwd"} {
 		f.Add([]byte(content))
 	}
 	done := filepath.Join(folder, "done")
@@ -25,10 +25,12 @@ func FuzzDoneFileStaysInResultsFolder(f *testing.F) {
 		if err := os.WriteFile(done, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		path, err := client.resultPath(done)
+		file, err := client.openResult(done)
 		if err != nil {
 			return
 		}
+		defer file.Close()
+		path := filepath.Clean(file.Name())
 		if path == filepath.Join(folder, archiveName) { // of the folder itself
 			if err := os.Remove(path); err != nil {
 				t.Error(err)

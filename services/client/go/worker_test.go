@@ -26,11 +26,14 @@ func TestWorkerWaitsAgainIfDoneFileIsRemoved(t *testing.T) {
 		names("first")
 		found := make(chan string, 1)
 		go func() {
-			path, err := client.waitForDone(context.Background())
+			file, err := client.waitForDone(context.Background())
 			if err != nil {
 				t.Error(err)
+				close(found)
+				return
 			}
-			found <- path
+			defer file.Close()
+			found <- file.Name()
 		}()
 		time.Sleep(pollInterval + 2*time.Second) // it was seen, and has to exist for another second
 		if err := os.Remove(done); err != nil {
