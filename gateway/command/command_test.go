@@ -26,6 +26,7 @@ import (
 type fixture struct {
 	aggregator *mustertest.Aggregator
 	relay      *mustertest.Relay
+	connection grpc.ClientConnInterface // to the relay
 	runner     *Runner
 }
 
@@ -49,6 +50,7 @@ func open(t *testing.T, lose ...func(context.Context) error) *fixture {
 	for _, l := range lose {
 		relay = &lossyRelay{relay, l}
 	}
+	p.connection = relay
 	p.runner = NewRunner(mustertest.Domain, dial("aggregator", p.aggregator.Start()), relay, slog.New(slog.DiscardHandler))
 	return p
 }
@@ -281,6 +283,49 @@ func TestAttachedNodesAreCachedWhileRelayIsDown(t *testing.T) {
 	p.relay.Stop()
 	if got := p.runner.Attached(t.Context()); len(got) != 5 {
 		t.Error(got)
+	}
+}
+
+// slowRelay lets lists of attached nodes wait.
+type slowRelay struct {
+	grpc.ClientConnInterface
+	begun chan struct{} // gets a message for each list that is requested
+	let   chan struct{} // is closed when the relay answers
+}
+
+func (s *slowRelay) Invoke(ctx context.Context, method string, request, answer any, options ...grpc.CallOption) error {
+	if method == musterv1.AttachService_ListAttached_FullMethodName {
+		s.begun <- struct{}{}
+		select {
+		case <-s.let:
+		case <-ctx.Done():
+			return status.FromContextError(ctx.Err()).Err()
+		}
+	}
+	return s.ClientConnInterface.Invoke(ctx, method, request, answer, options...)
+}
+
+func TestAttachedNodesAreListedAlthoughTheFirstCallerLeaves(t *testing.T) {
+	slow := &slowRelay{begun: make(chan struct{}, 2), let: make(chan struct{})}
+	p := open(t)
+	p.relay.AddNode("n1", answers("", 0))
+	slow.ClientConnInterface = p.connection
+	p.runner.attached = musterv1.NewAttachServiceClient(slow)
+	ctx, leave := context.WithCancel(t.Context())
+	lists := make(chan map[string]bool)
+	go func() { lists <- p.runner.Attached(ctx) }()
+	<-slow.begun
+	leave()
+	if got := <-lists; len(got) != 0 {
+		t.Error(got)
+	}
+	go func() { lists <- p.runner.Attached(t.Context()) }()
+	close(slow.let)
+	if got := <-lists; !got["n1"] {
+		t.Error(got)
+	}
+	if got := p.runner.Attached(t.Context()); !got["n1"] || len(slow.begun) != 0 {
+		t.Error("the list is requested again", got)
 	}
 }
 

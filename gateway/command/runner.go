@@ -59,10 +59,12 @@ type Runner struct {
 	attached musterv1.AttachServiceClient
 	log      *slog.Logger
 
-	mu          sync.Mutex // also held during a request of the list: one request serves all callers
+	mu          sync.Mutex
 	list        map[string]bool
 	asked       time.Time
-	unreachable bool // the last request failed
+	unreachable bool          // the last request failed
+	asking      bool          // a request is in progress
+	answered    chan struct{} // closed at the end of the last request
 }
 
 // NewRunner creates a runner. Calls over the connections are made with the identity of the gateway itself.
@@ -73,23 +75,43 @@ func NewRunner(fleet string, aggregator, relay grpc.ClientConnInterface, log *sl
 	}
 }
 
-// Attached returns the names of the attached nodes, at most a few seconds old. If the relay is unreachable it returns
-// the last known list, which may be empty.
+// Attached returns the names of the attached nodes, at most a few seconds old. If the relay is unreachable or the context
+// ends, it returns the last known list, which may be empty.
 func (r *Runner) Attached(ctx context.Context) map[string]bool {
+	select {
+	case <-r.current(ctx):
+	case <-ctx.Done():
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.asked) < listTTL {
-		return r.list
+	return r.list
+}
+
+// current returns a channel that is closed when the list is current. One request serves all callers, so it does not end
+// with the context of the first.
+func (r *Runner) current(ctx context.Context) <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.asking && time.Since(r.asked) >= listTTL {
+		r.asking, r.answered = true, make(chan struct{})
+		go r.refresh(context.WithoutCancel(ctx), r.answered)
 	}
+	return r.answered
+}
+
+// refresh requests the list, and then closes the channel.
+func (r *Runner) refresh(ctx context.Context, answered chan struct{}) {
 	fresh, err := r.ask(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if err != nil && !r.unreachable {
 		r.log.Warn("cannot list attached nodes", "error", muster.AsError(err), "known", len(r.list))
 	}
-	r.asked, r.unreachable = time.Now(), err != nil
+	r.asking, r.asked, r.unreachable = false, time.Now(), err != nil
 	if err == nil {
 		r.list = fresh
 	}
-	return r.list
+	close(answered)
 }
 
 // ask requests the current list.

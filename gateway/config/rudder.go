@@ -103,7 +103,7 @@ func (r *Rudder) bindWork(f *fields, file func(name string, value *string, comme
 	file("shared_files", &r.SharedFiles, "Folder of shared files, with the strict dialect.")
 	file("shared_files_nodes", &r.SharedFilesNodes, "The same with the extended dialect.")
 	f.byteSize("rudder.shared_files_quota", &r.SharedFilesQuota, "Space for shared files, including those in transit to the "+
-		"policy server; an upload that does not fit gets 507, or 413 if it never would. 0: no limit.", 1<<60)
+		"policy server; an upload that does not fit gets 507, or 413 if it never would. One source may use half. 0: no limit.", 1<<60)
 	f.duration("rudder.spool_time", &r.SpoolTime, "With the extended dialect: how long the relay tries to forward an upload for a node elsewhere, "+
 		"unless it expires before.", time.Second, 365*24*time.Hour)
 	f.duration("rudder.shared_files_sweep", &r.SharedFilesSweep, "How often expired ones are removed.", time.Second, 24*time.Hour)

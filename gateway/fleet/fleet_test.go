@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -108,26 +107,96 @@ func TestPublishSurvivesCrashAtEachStep(t *testing.T) {
 	}
 }
 
-func TestCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
+// An interrupted Publish whose certificate cannot replace cert.pem yet: the next one must not overwrite it.
+func TestPublishKeepsTheOnlyCertificateOfTheKey(t *testing.T) {
 	f := mustertest.NewFleet()
-	aggregator := mustertest.NewAggregator(t, f)
-	address := aggregator.Start()
+	k, folder := open(t, f, f.Service("gateway", "g1"))
+	chain, key := mustertest.PEM(f.Service("gateway", "g1"))
+	write(t, folder, "key.pem", key)
+	write(t, folder, "cert.pem.new", chain)
+	obstacle := filepath.Join(folder, "cert.pem") // a folder cannot be replaced by a file
+	if err := errors.Join(os.Remove(obstacle), os.Mkdir(obstacle, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	other, otherKey := mustertest.PEM(f.Service("gateway", "g1"))
+	if err := k.Publish([]byte(otherKey), []byte(other)); err == nil {
+		t.Error("it seems published")
+	}
+	if kept, err := os.ReadFile(filepath.Join(folder, "cert.pem.new")); err != nil || string(kept) != chain {
+		t.Error("the certificate of key.pem is lost", err)
+	}
+	if err := os.Remove(obstacle); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(folder); err != nil {
+		t.Error(err)
+	}
+}
+
+// maintainOnce lets a keystore check its files once. It returns the number of failures.
+func maintainOnce(t *testing.T, k *Keystore, identities musterv1.IdentityServiceClient) (failed int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	k.Maintain(ctx, identities, slog.New(slog.DiscardHandler), Events{Expires: func(time.Time) { cancel() }, Failed: func() { failed++ }})
+	return failed
+}
+
+func TestInterruptedPublishIsFinishedWhileTheGatewayRuns(t *testing.T) {
+	f := mustertest.NewFleet()
+	k, folder := open(t, f, f.Service("gateway", "g1"))
+	renewed := f.Service("gateway", "g1")
+	chain, key := mustertest.PEM(renewed)
+	write(t, folder, "key.pem", key)
+	write(t, folder, "cert.pem.new", chain)
+	if failed := maintainOnce(t, k, nil); failed != 0 || serial(k) != renewed.Leaf.SerialNumber.String() {
+		t.Errorf("the old certificate is in use, %d failures", failed)
+	}
+}
+
+// renewing returns a keystore whose certificate has been valid for an hour and expires after some time, its folder, and
+// the service that renews it.
+func renewing(t *testing.T, left time.Duration) (*Keystore, string, musterv1.IdentityServiceClient) {
+	f := mustertest.NewFleet()
+	k, folder := open(t, f, f.Intermediate.Leaf("spiffe://"+mustertest.Domain+"/service/gateway/g1", func(x *x509.Certificate) {
+		x.NotBefore, x.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(left)
+	}))
+	address := mustertest.NewAggregator(t, f).Start()
+	connection, err := channel.Dial(peer.Server{Role: "aggregator"}, []string{address}, k.Roots, k.Certificate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connection.Close() })
+	return k, folder, musterv1.NewIdentityServiceClient(connection)
+}
+
+func TestFilesThatCannotBeLoadedDoNotPreventRenewal(t *testing.T) {
+	for _, name := range fileNames {
+		k, folder, identities := renewing(t, 30*time.Minute)
+		before := serial(k)
+		good, err := os.ReadFile(filepath.Join(folder, "ca.pem"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, folder, name, "damaged")
+		if failed := maintainOnce(t, k, identities); failed != 0 || serial(k) == before {
+			t.Errorf("%s: the old certificate is in use, %d failures", name, failed)
+		}
+		write(t, folder, "ca.pem", string(good))
+		if again, err := Open(folder); err != nil || serial(again) != serial(k) {
+			t.Errorf("%s: on disk is another one: %v", name, err)
+		}
+	}
+}
+
+func TestCertificateIsRenewedAtHalfOfValidity(t *testing.T) {
 	for name, c := range map[string]struct {
 		left   time.Duration
 		renews bool
 	}{"young": {2 * time.Hour, false}, "old": {30 * time.Minute, true}} {
-		k, folder := open(t, f, f.Intermediate.Leaf("spiffe://"+mustertest.Domain+"/service/gateway/g1", func(x *x509.Certificate) {
-			x.NotBefore, x.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(c.left)
-		}))
+		k, folder, identities := renewing(t, c.left)
 		before := serial(k)
-		connection, err := channel.Dial(peer.Server{Role: "aggregator"}, []string{address}, k.Roots, k.Certificate)
-		if err != nil {
-			t.Fatal(err)
+		if maintainOnce(t, k, identities) != 0 {
+			t.Error("failed")
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		k.Maintain(ctx, musterv1.NewIdentityServiceClient(connection), slog.New(slog.NewTextHandler(io.Discard, nil)),
-			Events{Expires: func(time.Time) { cancel() }, Failed: func() { t.Error("failed") }})
-		connection.Close()
 		if (serial(k) != before) != c.renews {
 			t.Errorf("%s: renewed: %v", name, serial(k) != before)
 		}

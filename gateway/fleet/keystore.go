@@ -37,13 +37,18 @@ var fileNames = [3]string{"key.pem", "cert.pem", "ca.pem"}
 // Open reads the folder. It finishes a renewal that a crash interrupted.
 func Open(folder string) (*Keystore, error) {
 	k := &Keystore{folder: folder, now: time.Now}
-	if err := k.finishPublish(); err != nil {
-		return nil, err
-	}
-	if _, err := k.Reload(); err != nil {
+	if _, err := k.repair(); err != nil {
 		return nil, err
 	}
 	return k, nil
+}
+
+// repair is Reload, after it has finished a Publish that was interrupted or failed.
+func (k *Keystore) repair() (bool, error) {
+	if err := k.finishPublish(); err != nil {
+		return false, err
+	}
+	return k.Reload()
 }
 
 // Identity returns the gateway's identity, which includes the fleet's name.
@@ -162,10 +167,16 @@ func ParseCertificates(text []byte) ([]*x509.Certificate, error) {
 	return all, nil
 }
 
-// Publish replaces key and certificate such that a crash at any point leaves a pair that Open accepts.
+// Publish replaces key and certificate such that a crash at any point leaves a pair that Open accepts. The new pair is
+// in use afterwards, also if ca.pem cannot be read now.
 func (k *Keystore) Publish(key, certificate []byte) error {
-	if _, err := check([3][]byte{key, certificate, k.state.Load().files[2]}, k.now()); err != nil {
+	checked, err := check([3][]byte{key, certificate, k.state.Load().files[2]}, k.now())
+	if err != nil {
 		return fmt.Errorf("the renewed certificate is invalid: %w", err)
+	}
+	// Otherwise the only certificate of key.pem could be overwritten.
+	if err := k.finishPublish(); err != nil {
+		return err
 	}
 	for i, content := range [][]byte{key, certificate} {
 		if err := writeSynced(filepath.Join(k.folder, fileNames[i]+".new"), content); err != nil {
@@ -179,11 +190,11 @@ func (k *Keystore) Publish(key, certificate []byte) error {
 	if err := k.rename("cert.pem"); err != nil {
 		return err
 	}
-	_, err := k.Reload()
-	return err
+	k.state.Store(checked)
+	return nil
 }
 
-// finishPublish completes a Publish that was interrupted between its two renames.
+// finishPublish completes a Publish that ended between its two renames.
 func (k *Keystore) finishPublish() error {
 	read := func(name string) []byte {
 		content, _ := os.ReadFile(filepath.Join(k.folder, name))

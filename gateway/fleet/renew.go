@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -42,22 +43,26 @@ const (
 	renewRetry     = time.Minute
 )
 
-// Maintain watches the files and renews the certificate at half of its validity, until the context is done.
+// Maintain watches the files and renews the certificate at half of its validity, until the context is done. Files that
+// cannot be loaded do not prevent the renewal, which replaces them.
 func (k *Keystore) Maintain(ctx context.Context, identities musterv1.IdentityServiceClient, log *slog.Logger, events Events) {
 	tick := time.NewTicker(reloadInterval)
 	defer tick.Stop()
 	var lastTry time.Time
 	var lastFault string
 	for {
-		changed, err := k.Reload()
+		changed, err := k.repair()
 		if err == nil && changed {
 			log.Info("certificate reloaded", "expires", k.state.Load().certificate.Leaf.NotAfter)
 		}
 		leaf := k.state.Load().certificate.Leaf
 		half := leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2)
-		if err == nil && k.now().After(half) && time.Since(lastTry) >= renewRetry {
+		if k.now().After(half) && time.Since(lastTry) >= renewRetry {
 			lastTry = time.Now()
-			if err = k.renew(ctx, identities); err == nil {
+			if fault := k.renew(ctx, identities); fault != nil {
+				err = errors.Join(err, fault)
+			} else {
+				err = nil
 				log.Info("certificate renewed", "expires", k.state.Load().certificate.Leaf.NotAfter)
 			}
 		}

@@ -286,12 +286,19 @@ var (
 	Forwarding  = wait(30*time.Minute, Row{Name: "time to forward a shared file", Per: "request", Reason: "a failed upload", Action: "-"})
 	Pending     = count(10_000, Row{Name: "uploads that wait for the policy server", Per: "relay", Reason: "507",
 		Action: "check the policy server"})
+	PendingOfSource = count(5_000, Row{Name: "uploads of a source that wait for the policy server", Per: "source", Reason: "507",
+		Action: "check the policy server, and the programs of the source"})
+	QuotaOfSource = count(50, Row{Name: "percent of rudder.shared_files_quota for the files of a source; at least rudder.max_body_size", Per: "source",
+		Key: "rudder.shared_files_quota", Reason: "507", Action: "raise it, or remove files of the source"})
 	Outcomes     = count(20_000, Row{Name: "outcomes of uploads", Per: "relay", Reason: "404 for older ones", Action: "-"})
 	OutcomesTime = wait(7*24*time.Hour, Row{Name: "time an outcome is kept", Per: "upload", Reason: "404", Action: "-"})
 	Depth        = count(20, Row{Name: "levels of relays in nodeslist.json", Per: "node", Reason: "an unreachable node", Action: "-"})
 	ListFile     = size(256<<20, Row{Name: "nodeslist.json", Per: "file", Reason: "the old list stays in use", Action: "-"})
 	RunLine      = count(32<<10, Row{Name: "bytes of a line of output", Per: "line", Reason: "a broken line", Action: "-"})
 	Senders      = count(4, Row{Name: "uploads to the policy server at a time", Per: "relay", Reason: "a wait", Action: "-"})
+	// It is less than Senders and Askers, so that some of these are left for other sources.
+	SendersOfSource = count(2, Row{Name: "uploads of a source that are sent to the policy server, or followed there, at a time", Per: "source",
+		Reason: "a wait", Action: "-"})
 	Askers       = count(8, Row{Name: "requests of outcomes at a time", Per: "relay", Reason: "a wait", Action: "-"})
 	HostNames    = count(96<<10, Row{Name: "host names of one command", Per: "command", Reason: "several commands", Action: "-"})
 	ShareHead    = size(64<<10, Row{Name: "the head of a shared file", Per: "request", Reason: "400", Action: "-"})

@@ -3,8 +3,10 @@ package rudder
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -63,9 +65,13 @@ func (s *Server) forward(ctx context.Context, u *upload) bool {
 // send forwards the content.
 func (s *Server) send(ctx context.Context, u *upload) bool {
 	content, err := s.store.root.Open(u.file())
-	if err != nil {
-		s.spool.end(u, stateRefused, http.StatusInternalServerError, "cannot read its content: "+err.Error())
+	if errors.Is(err, fs.ErrNotExist) {
+		s.spool.end(u, stateRefused, http.StatusInternalServerError, "its content is missing: "+err.Error())
 		return true
+	}
+	if err != nil { // such as too many open files: the content was accepted, and is kept
+		s.spool.note(u, "", "cannot read its content: "+err.Error())
+		return false
 	}
 	defer content.Close()
 	query := url.Values{"source-uuid": {u.Source}, "signature": {u.Signature}, "hash": {u.Hash}}

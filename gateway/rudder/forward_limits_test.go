@@ -20,7 +20,8 @@ import (
 // startBelow starts a relay whose policy server is this handler. Nil: it accepts connections and answers nothing.
 func startBelow(t *testing.T, policyServer http.HandlerFunc) *testRelay {
 	t.Helper()
-	s := start(t, "r1", "127.0.0.2", 0, listOf("n-c c.example r1"), extended, withUpstream("root", "127.0.0.1"), withCertificates("n-c"))
+	s := start(t, "r1", "127.0.0.2", 0, listOf("n-c c.example r1", "n-d d.example r1"), extended, withUpstream("root", "127.0.0.1"),
+		withCertificates("n-c", "n-d"))
 	port := mustertest.ReservePort(t, "127.0.0.1", s.config.HTTPSPort)
 	socket, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {

@@ -229,7 +229,7 @@ func FuzzOutcomeOfPolicyServer(f *testing.F) {
 			return
 		}
 		s := &Server{spool: &spool{store: files, log: log, uploads: map[string]*upload{}, newest: map[[3]string]*upload{}, counts: map[string]int{}}}
-		u := &upload{ID: "0123", State: statePending, UpstreamID: upstreamID, done: make(chan struct{})}
+		u := &upload{ID: "0123", State: statePending, UpstreamID: upstreamID, done: make(chan struct{}), queue: &queue{pending: 1}}
 		if err := errors.Join(files.root.WriteFile(u.file(), []byte("content"), 0o600), s.spool.write(u)); err != nil {
 			t.Fatal(err)
 		}

@@ -112,7 +112,7 @@ func (s *Server) openSpool(pause func(tries int) time.Duration) error {
 	}
 	s.spool = &spool{
 		store: s.store, log: s.log, life: s.config.SpoolTime, forward: s.forward, pause: pause, uploads: map[string]*upload{},
-		newest: map[[3]string]*upload{}, counts: map[string]int{}, living: s.living, working: &s.working,
+		newest: map[[3]string]*upload{}, sources: map[string]*queue{}, counts: map[string]int{}, living: s.living, working: &s.working,
 	}
 	if !s.extended() {
 		return nil

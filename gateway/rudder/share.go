@@ -202,7 +202,7 @@ func refusalOf(err error) refusal {
 	switch {
 	case errors.As(err, &refused):
 		return refused
-	case errors.Is(err, errNeverFits), errors.Is(err, errNoSpace):
+	case errors.Is(err, errNeverFits), errors.Is(err, errNoSpace), errors.Is(err, errSourceNoSpace):
 		return refusal{spaceCode(err), err.Error()}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return refusal{http.StatusInsufficientStorage, "the disk of this relay is full"}
@@ -244,7 +244,7 @@ func (s *Server) receiveShare(w http.ResponseWriter, r *http.Request, h *share) 
 		return nil, err
 	}
 	defer end()
-	release, err := s.store.space.reserve(r.ContentLength)
+	release, err := s.store.space.reserve(h.source, r.ContentLength)
 	if err != nil {
 		return nil, err
 	}

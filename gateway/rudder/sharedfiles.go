@@ -61,7 +61,7 @@ func (s *Server) sharedFile(w http.ResponseWriter, r *http.Request, id sharedID,
 		return http.StatusServiceUnavailable, err
 	}
 	defer end()
-	release, err := s.store.space.reserve(r.ContentLength)
+	release, err := s.store.space.reserve(id.source, r.ContentLength)
 	if err != nil {
 		return spaceCode(err), err
 	}

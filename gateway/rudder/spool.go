@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	spoolFolder = ".spool" // uploads for targets elsewhere, in the store's folder
-
+	spoolFolder   = ".spool" // uploads for targets elsewhere, in the store's folder
+	uploadDetails = ".json"  // the suffix of their descriptions
 )
 
 // The states of an upload.
@@ -54,12 +54,23 @@ type upload struct {
 	UpstreamID string    `json:"upstream_id,omitempty"`
 	Ended      time.Time `json:"ended,omitzero"`
 
-	before *upload       // of the same id, which goes first
-	done   chan struct{} // closed when it has ended
+	before   *upload       // of the same id, which goes first
+	done     chan struct{} // closed when it has ended
+	recorded bool          // the description on disk has the outcome
+	queue    *queue        // of its source, while it is pending
 }
 
-// file returns the name of its content; the description has a suffix.
+// queue is what the pending uploads of one source share.
+type queue struct {
+	pending int
+	turns   chan struct{} // one token for each attempt in progress
+}
+
+// file returns the name of its content.
 func (u *upload) file() string { return path.Join(spoolFolder, u.ID) }
+
+// details returns the name of its description.
+func (u *upload) details() string { return u.file() + uploadDetails }
 
 // key identifies the shared file: a newer upload with the same key replaces an older one.
 func (u *upload) key() [3]string { return [3]string{u.Target, u.Source, u.File} }
@@ -78,8 +89,10 @@ type spool struct {
 	uploads map[string]*upload
 	newest  map[[3]string]*upload // pending, by target, source and file
 	pending int
-	ended   []*upload      // the oldest first
-	counts  map[string]int // of ended uploads by state, including forgotten ones
+	sources map[string]*queue // of those with pending uploads
+	left    []*upload         // ended ones with files that could not be removed
+	ended   []*upload         // the oldest first
+	counts  map[string]int    // of ended uploads by state, including forgotten ones
 	living  context.Context
 	working *sync.WaitGroup
 }
@@ -101,9 +114,9 @@ func (p *spool) open() error {
 	}
 	var all []*upload
 	for _, name := range names {
-		id, described := strings.CutSuffix(name, ".json")
+		id, described := strings.CutSuffix(name, uploadDetails)
 		if !described {
-			if !slices.Contains(names, name+".json") { // it was not acknowledged
+			if !slices.Contains(names, name+uploadDetails) { // it was not acknowledged
 				err = errors.Join(err, p.store.remove(path.Join(spoolFolder, name)))
 			}
 			continue
@@ -126,9 +139,10 @@ func (p *spool) open() error {
 		p.uploads[u.ID] = u
 		if u.State == statePending {
 			p.begin(u)
-		} else {
-			p.ended = append(p.ended, u)
+			continue
 		}
+		p.ended, u.recorded = append(p.ended, u), true
+		p.clear(u) // the earlier process may have ended before it did
 	}
 	slices.SortFunc(p.ended, func(a, b *upload) int { return a.Ended.Compare(b.Ended) })
 	p.drop(time.Now())
@@ -146,20 +160,23 @@ func (p *spool) add(h *share, got *received, expires int64, via []string, file *
 		Hash: hex.EncodeToString(got.sha512), Short: hex.EncodeToString(got.sha256), Signature: hex.EncodeToString(h.signature),
 		Size: got.size, Expires: expires, Via: via,
 	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil { // without the lock: it may take long
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending >= limits.Pending {
 		return nil, refusal{http.StatusInsufficientStorage, fmt.Sprintf("%d uploads are pending already", p.pending)}
 	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		return nil, err
+	if q := p.sources[u.Source]; q != nil && q.pending >= limits.PendingOfSource {
+		return nil, refusal{http.StatusInsufficientStorage, fmt.Sprintf("%d uploads of the source are pending already", q.pending)}
 	}
 	if err := p.store.root.Rename(name, u.file()); err != nil {
 		return nil, err
 	}
-	p.store.space.add(u.Size)
+	p.store.count(u.file(), u.Size)
 	if err := p.write(u); err != nil {
-		return nil, errors.Join(err, p.store.remove(u.file()))
+		return nil, errors.Join(err, p.store.remove(u.details()), p.store.remove(u.file()))
 	}
 	p.uploads[u.ID] = u
 	p.begin(u)
@@ -182,11 +199,12 @@ func (p *spool) write(u *upload) error {
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return err
 	}
-	p.store.space.add(-p.store.size(u.file() + ".json"))
-	if err := p.store.root.Rename(name, u.file()+".json"); err != nil {
+	before := p.store.size(u.details())
+	if err := p.store.root.Rename(name, u.details()); err != nil {
 		return err
 	}
-	p.store.space.add(int64(len(text)))
+	p.store.count(u.details(), -before)
+	p.store.count(u.details(), int64(len(text)))
 	return p.store.syncFolders(spoolFolder)
 }
 
@@ -194,7 +212,13 @@ func (p *spool) write(u *upload) error {
 func (p *spool) begin(u *upload) {
 	u.done, u.before = make(chan struct{}), p.newest[u.key()]
 	p.newest[u.key()] = u
+	if u.queue = p.sources[u.Source]; u.queue == nil {
+		u.queue = &queue{turns: make(chan struct{}, limits.SendersOfSource)}
+		p.sources[u.Source] = u.queue
+	}
+	u.queue.pending++
 	p.pending++
+	p.store.space.hold(u.Source, needOf(u.Size))
 	p.working.Go(func() { p.deliver(u) })
 }
 
@@ -211,7 +235,7 @@ func (p *spool) deliver(u *upload) {
 		p.mu.Unlock()
 	}
 	for p.living.Err() == nil {
-		if p.endIfStale(u) || p.forward(p.living, u) {
+		if p.attempt(u) {
 			return
 		}
 		wait := p.pause(u.Tries)
@@ -223,6 +247,18 @@ func (p *spool) deliver(u *upload) {
 		case <-p.living.Done():
 		}
 	}
+}
+
+// attempt tries to forward an upload when it is the turn of its source. It reports whether the upload has ended. The
+// uploads of a source take turns before those of all sources do, so that many of one source do not delay others.
+func (p *spool) attempt(u *upload) (ended bool) {
+	select {
+	case u.queue.turns <- struct{}{}:
+		defer func() { <-u.queue.turns }()
+	case <-p.living.Done():
+		return false
+	}
+	return p.endIfStale(u) || p.forward(p.living, u)
 }
 
 // endIfStale ends an upload that has expired, or that a newer one replaces.
@@ -257,26 +293,44 @@ func (p *spool) note(u *upload, upstreamID, why string) {
 	}
 }
 
-// end records the outcome and deletes the content.
+// end records the outcome and deletes the content. An outcome that cannot be written is lost with the process.
 func (p *spool) end(u *upload, state string, code int, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	u.State, u.Code, u.Reason, u.Ended = state, code, why, time.Now().UTC()
-	if err := p.write(u); err != nil {
+	err := p.write(u)
+	if err != nil {
 		p.log.Error("the outcome of an upload is not durable", "upload", u.ID, "error", err)
-	} else if err := p.store.remove(u.file()); err != nil {
-		p.log.Error("cannot remove a file of the spool", "upload", u.ID, "error", err)
 	}
+	u.recorded = err == nil
+	p.clear(u)
 	if p.newest[u.key()] == u {
 		delete(p.newest, u.key())
 	}
+	if u.queue.pending--; u.queue.pending == 0 {
+		delete(p.sources, u.Source)
+	}
 	p.pending--
+	p.store.space.hold(u.Source, -needOf(u.Size))
 	p.counts[state]++
 	p.ended = append(p.ended, u)
 	p.drop(u.Ended)
 	close(u.done)
 	p.log.Info("upload ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
 		"code", code, "reason", why)
+}
+
+// clear removes the content of an ended upload, and its description if that lacks the outcome: the next process would
+// take the upload for a pending one and deliver it again, perhaps after a newer one. The lock is held.
+func (p *spool) clear(u *upload) {
+	var err error
+	if !u.recorded {
+		err = p.store.remove(u.details())
+	}
+	if err = errors.Join(err, p.store.remove(u.file())); err != nil {
+		p.log.Error("cannot remove a file of the spool, there will be another attempt", "upload", u.ID, "error", err)
+		p.left = append(p.left, u)
+	}
 }
 
 // holds reports whether a file with this hash is pending.
@@ -298,10 +352,15 @@ func (p *spool) find(id string) (upload, bool) {
 	return *u, true
 }
 
-// forget drops old outcomes.
+// forget drops old outcomes, and removes files that could not be removed before.
 func (p *spool) forget(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	left := p.left
+	p.left = nil
+	for _, u := range left {
+		p.clear(u)
+	}
 	p.drop(now)
 }
 
@@ -309,9 +368,8 @@ func (p *spool) forget(now time.Time) {
 func (p *spool) drop(now time.Time) {
 	for len(p.ended) > 0 && (len(p.ended) > limits.Outcomes || now.Sub(p.ended[0].Ended) >= limits.OutcomesTime) {
 		oldest := p.ended[0]
-		if err := p.store.remove(oldest.file() + ".json"); err != nil {
-			p.log.Error("cannot remove a file of the spool", "upload", oldest.ID, "error", err)
-		}
+		oldest.recorded = false
+		p.clear(oldest)
 		delete(p.uploads, oldest.ID)
 		p.ended = p.ended[1:]
 	}

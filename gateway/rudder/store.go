@@ -40,7 +40,7 @@ type store struct {
 
 // openStore creates the folder, and removes incomplete uploads of an earlier process.
 func openStore(c *config.Rudder, log *slog.Logger) (*store, error) {
-	s := &store{log: log, suffix: metadataSuffix, expiry: expiryOfBlock, space: &space{limit: c.SharedFilesQuota}}
+	s := &store{log: log, suffix: metadataSuffix, expiry: expiryOfBlock, space: newSpace(c.SharedFilesQuota, c.MaxBodySize)}
 	if c.Dialect == "extended" {
 		s.suffix, s.expiry = shareSuffix, expiryOfShare
 	}
@@ -119,11 +119,17 @@ func (s *store) replace(content, described, to string) error {
 		if err := s.root.Rename(move[0], move[1]); err != nil {
 			return err
 		}
-		s.space.add(-before)
-		s.space.add(after)
+		s.count(to, -before)
+		s.count(to, after)
 	}
 	return nil
 }
+
+// count adds the size of a new file, or the negative size of a removed one, to the space of its source: files are in a
+// folder of their source.
+func (s *store) count(name string, size int64) { s.space.add(sourceOf(name), size) }
+
+func sourceOf(name string) string { return path.Base(path.Dir(name)) }
 
 // size returns the size of a file, 0 if it does not exist.
 func (s *store) size(name string) int64 {
@@ -187,7 +193,7 @@ func (s *store) sweep(ctx context.Context, now time.Time) {
 
 // walk visits all files except incomplete ones, and counts their space.
 func (s *store) walk(ctx context.Context, visit func(name string)) {
-	sum, whole := int64(0), true
+	sums, whole := map[string]int64{}, true
 	_, changes := s.space.state()
 	_ = fs.WalkDir(s.root.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -204,14 +210,14 @@ func (s *store) walk(ctx context.Context, visit func(name string)) {
 			return fs.SkipDir
 		case entry.Type().IsRegular():
 			if info, err := entry.Info(); err == nil {
-				sum += roundedSize(info.Size())
+				sums[sourceOf(name)] += roundedSize(info.Size())
 			}
 			visit(name)
 		}
 		return nil
 	})
 	if whole {
-		s.space.counted(sum, changes)
+		s.space.counted(sums, changes)
 	}
 }
 
@@ -248,7 +254,7 @@ func (s *store) remove(name string) error {
 	size := s.size(name)
 	err := s.root.Remove(name)
 	if err == nil {
-		s.space.add(-size)
+		s.count(name, -size)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
