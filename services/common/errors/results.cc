@@ -157,6 +157,12 @@ absl::Status InvalidSignature(std::string_view why) {
                    "Sign the text that the API describes with the key of the delivering node.");
 }
 
+absl::Status MalformedSignature(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SIGNATURE",
+                   absl::StrCat("the signature of the result is not accepted: ", ToAbsl(why)),
+                   "Sign the text that the API describes with the key of the delivering node.");
+}
+
 absl::Status SignatureUnverified(std::string_view why) {
   return MakeError(absl::StatusCode::kUnauthenticated, "INVALID_SIGNATURE",
                    absl::StrCat("the signature of the result is not accepted: ", ToAbsl(why)),

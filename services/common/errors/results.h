@@ -59,6 +59,8 @@ absl::Status SizeMismatch(int64_t said, int64_t received);
 absl::Status TooLargeForSubmit(int64_t size, int64_t limit);
 // PERMISSION_DENIED, INVALID_SIGNATURE.
 absl::Status InvalidSignature(std::string_view why);
+// INVALID_ARGUMENT, INVALID_SIGNATURE.
+absl::Status MalformedSignature(std::string_view why);
 // UNAUTHENTICATED, INVALID_SIGNATURE.
 absl::Status SignatureUnverified(std::string_view why);
 // PERMISSION_DENIED, SIGNATURE_REQUIRED.
