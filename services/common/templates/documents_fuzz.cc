@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "services/jobs/metadata/documents.h"
-#include "services/jobs/metadata/schema_comparison.h"
+#include "services/common/templates/documents.h"
+#include "services/common/templates/schema_comparison.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/schema_keywords.h"
+#include "services/common/templates/schema_keywords.h"
 
 #include <map>
 

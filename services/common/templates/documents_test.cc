@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/documents.h"
+#include "services/common/templates/documents.h"
 
 #include <string>
 

@@ -1,10 +1,10 @@
 // Which of two schemas admits more.
-#ifndef MUSTER_SERVICES_JOBS_METADATA_SCHEMA_COMPARISON_H_
-#define MUSTER_SERVICES_JOBS_METADATA_SCHEMA_COMPARISON_H_
+#ifndef MUSTER_SERVICES_COMMON_TEMPLATES_SCHEMA_COMPARISON_H_
+#define MUSTER_SERVICES_COMMON_TEMPLATES_SCHEMA_COMPARISON_H_
 
 #include <string>
 
-#include "services/jobs/metadata/json_schema.h"
+#include "services/common/templates/json_schema.h"
 
 namespace muster {
 
@@ -15,4 +15,4 @@ std::string WhyNotNarrower(const JsonSchema& narrow, const JsonSchema& wide);
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_JOBS_METADATA_SCHEMA_COMPARISON_H_
+#endif  // MUSTER_SERVICES_COMMON_TEMPLATES_SCHEMA_COMPARISON_H_

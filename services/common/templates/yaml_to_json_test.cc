@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/yaml_to_json.h"
+#include "services/common/templates/yaml_to_json.h"
 
 #include <string>
 

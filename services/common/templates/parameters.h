@@ -1,6 +1,6 @@
 // The parameters of types, templates and deployments.
-#ifndef MUSTER_SERVICES_JOBS_METADATA_PARAMETERS_H_
-#define MUSTER_SERVICES_JOBS_METADATA_PARAMETERS_H_
+#ifndef MUSTER_SERVICES_COMMON_TEMPLATES_PARAMETERS_H_
+#define MUSTER_SERVICES_COMMON_TEMPLATES_PARAMETERS_H_
 
 #include <map>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nlohmann/json.hpp"
-#include "services/jobs/metadata/json_schema.h"
+#include "services/common/templates/json_schema.h"
 
 namespace muster {
 
@@ -77,4 +77,4 @@ std::map<std::string, ResolvedValue> ResolveParameters(
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_JOBS_METADATA_PARAMETERS_H_
+#endif  // MUSTER_SERVICES_COMMON_TEMPLATES_PARAMETERS_H_

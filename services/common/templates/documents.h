@@ -18,8 +18,8 @@
 //
 // A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, contract,
 // actions and network, and may lower limits.
-#ifndef MUSTER_SERVICES_JOBS_METADATA_DOCUMENTS_H_
-#define MUSTER_SERVICES_JOBS_METADATA_DOCUMENTS_H_
+#ifndef MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
+#define MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 
 #include <cstdint>
 #include <optional>
@@ -29,8 +29,8 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/jobs/metadata/json_schema.h"
-#include "services/jobs/metadata/parameters.h"
+#include "services/common/templates/json_schema.h"
+#include "services/common/templates/parameters.h"
 
 namespace muster {
 
@@ -89,4 +89,4 @@ absl::StatusOr<MergedParameters> MergeTemplate(const TypeDocument& type,
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_JOBS_METADATA_DOCUMENTS_H_
+#endif  // MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_

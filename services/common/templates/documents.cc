@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/documents.h"
+#include "services/common/templates/documents.h"
 
 #include <algorithm>
 #include <functional>
@@ -17,7 +17,7 @@
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
 #include "services/common/errors/templates.h"
-#include "services/jobs/metadata/yaml_to_json.h"
+#include "services/common/templates/yaml_to_json.h"
 
 namespace muster {
 namespace {

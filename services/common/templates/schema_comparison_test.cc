@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/schema_comparison.h"
+#include "services/common/templates/schema_comparison.h"
 
 #include <string>
 #include <utility>

@@ -1,6 +1,6 @@
 // JSON Schema (draft-07) for parameters and outputs of templates.
-#ifndef MUSTER_SERVICES_JOBS_METADATA_JSON_SCHEMA_H_
-#define MUSTER_SERVICES_JOBS_METADATA_JSON_SCHEMA_H_
+#ifndef MUSTER_SERVICES_COMMON_TEMPLATES_JSON_SCHEMA_H_
+#define MUSTER_SERVICES_COMMON_TEMPLATES_JSON_SCHEMA_H_
 
 #include <memory>
 #include <string>
@@ -49,4 +49,4 @@ class JsonSchema {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_JOBS_METADATA_JSON_SCHEMA_H_
+#endif  // MUSTER_SERVICES_COMMON_TEMPLATES_JSON_SCHEMA_H_

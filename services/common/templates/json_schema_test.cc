@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/json_schema.h"
+#include "services/common/templates/json_schema.h"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/json_schema.h"
+#include "services/common/templates/json_schema.h"
 
 // Otherwise valijson ends the process for an invalid schema.
 #define VALIJSON_USE_EXCEPTIONS 1
@@ -24,7 +24,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/templates.h"
-#include "services/jobs/metadata/schema_keywords.h"
+#include "services/common/templates/schema_keywords.h"
 
 namespace muster {
 namespace {

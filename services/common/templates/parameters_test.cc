@@ -1,11 +1,11 @@
-#include "services/jobs/metadata/parameters.h"
+#include "services/common/templates/parameters.h"
 
 #include <string>
 
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/jobs/metadata/yaml_to_json.h"
+#include "services/common/templates/yaml_to_json.h"
 
 namespace muster {
 namespace {

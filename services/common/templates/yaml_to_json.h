@@ -1,6 +1,6 @@
 // Documents that users write in YAML or JSON, as JSON.
-#ifndef MUSTER_SERVICES_JOBS_METADATA_YAML_TO_JSON_H_
-#define MUSTER_SERVICES_JOBS_METADATA_YAML_TO_JSON_H_
+#ifndef MUSTER_SERVICES_COMMON_TEMPLATES_YAML_TO_JSON_H_
+#define MUSTER_SERVICES_COMMON_TEMPLATES_YAML_TO_JSON_H_
 
 #include <string_view>
 
@@ -19,4 +19,4 @@ absl::StatusOr<nlohmann::json> YamlToJson(std::string_view text);
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_JOBS_METADATA_YAML_TO_JSON_H_
+#endif  // MUSTER_SERVICES_COMMON_TEMPLATES_YAML_TO_JSON_H_

@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/parameters.h"
+#include "services/common/templates/parameters.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
-#include "services/jobs/metadata/schema_comparison.h"
+#include "services/common/templates/schema_comparison.h"
 
 namespace muster {
 namespace {

@@ -1,4 +1,4 @@
-#include "services/jobs/metadata/schema_comparison.h"
+#include "services/common/templates/schema_comparison.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "services/jobs/metadata/schema_keywords.h"
+#include "services/common/templates/schema_keywords.h"
 
 namespace muster {
 namespace {
