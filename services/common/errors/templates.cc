@@ -20,6 +20,12 @@ absl::Status InvalidDocument(std::string_view problem) {
                    "Correct the document, and send it again.");
 }
 
+absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid deployment: its command names the image ", ToAbsl(image), ", and its type ", ToAbsl(of_type)),
+                   "Sign a command with the image of the type, or use muster deploy.");
+}
+
 absl::Status DocumentTooLarge(int64_t limit) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
                    absl::StrCat("invalid document: it is larger than ", limit, " KiB as JSON"),
@@ -41,7 +47,7 @@ absl::Status TypeNotFound(std::string_view reference) {
 absl::Status TemplateNotFound(std::string_view reference) {
   return MakeError(absl::StatusCode::kNotFound, "TEMPLATE_NOT_FOUND",
                    absl::StrCat("template \"", ToAbsl(reference), "\" not found"),
-                   "List the templates: muster template list. Store one: muster template push FILE.");
+                   "List the templates: muster template list. Store one: muster template create -f FILE.");
 }
 
 absl::Status VersionExists(std::string_view what, std::string_view version) {
@@ -80,9 +86,9 @@ absl::Status DeploymentExists(std::string_view deployment) {
                    "Use a new id for a new deployment.");
 }
 
-absl::Status TooManyDeployments(int64_t limit) {
+absl::Status TooManyDeployments(std::string_view whose, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_DEPLOYMENTS",
-                   absl::StrCat("the limit of deployments that have not ended, ", limit, ", is reached"),
+                   absl::StrCat("the limit of deployments", ToAbsl(whose), " that have not ended, ", limit, ", is reached"),
                    "Wait until some have ended, or cancel them: muster deployment list."),
                         absl::Seconds(10));
 }

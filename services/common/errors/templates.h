@@ -16,6 +16,8 @@ absl::Status InvalidSchema(std::string_view place, std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status InvalidDocument(std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status DocumentTooLarge(int64_t limit);
 // INVALID_ARGUMENT, INVALID_REFERENCE.
 absl::Status InvalidReference(std::string_view what, std::string_view reference);
@@ -36,7 +38,7 @@ absl::Status DeploymentNotFound(std::string_view deployment);
 // ALREADY_EXISTS, DEPLOYMENT_EXISTS.
 absl::Status DeploymentExists(std::string_view deployment);
 // RESOURCE_EXHAUSTED, TOO_MANY_DEPLOYMENTS.
-absl::Status TooManyDeployments(int64_t limit);
+absl::Status TooManyDeployments(std::string_view whose, int64_t limit);
 
 }  // namespace muster::errors
 

@@ -1,12 +1,9 @@
 #include "services/common/templates/documents.h"
 
 #include <algorithm>
-#include <functional>
-#include <map>
 #include <set>
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -17,6 +14,7 @@
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
 #include "services/common/errors/templates.h"
+#include "services/common/templates/version.h"
 #include "services/common/templates/yaml_to_json.h"
 
 namespace muster {
@@ -26,28 +24,6 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kApiVersion = "muster/v1";
 constexpr size_t kMaxMistakes = 50;
-
-// Returns whether text is a version of Semantic Versioning 2.0.0, without build metadata: two such
-// versions would be equal. Source: https://semver.org/spec/v2.0.0.html
-bool IsVersion(std::string_view text) {
-  if (text.size() > 64) return false;
-  const size_t dash = text.find('-');
-  const std::vector<std::string> numbers = absl::StrSplit(ToAbsl(text.substr(0, dash)), '.');
-  const auto is_number = [](const std::string& part) {
-    return !part.empty() && part.size() <= 9 && std::ranges::all_of(part, absl::ascii_isdigit) &&
-           (part == "0" || part.front() != '0');
-  };
-  if (numbers.size() != 3 || !std::ranges::all_of(numbers, is_number)) return false;
-  if (dash == std::string_view::npos) return true;
-  const std::vector<std::string> parts = absl::StrSplit(ToAbsl(text.substr(dash + 1)), '.');
-  return std::ranges::all_of(parts, [&](const std::string& part) {
-    const bool digits = std::ranges::all_of(part, absl::ascii_isdigit);
-    return !part.empty() && (!digits || part == "0" || part.front() != '0') &&
-           std::ranges::all_of(part, [](char c) {
-             return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-';
-           });
-  });
-}
 
 // Reads the fields of one document, and collects its mistakes.
 class DocumentReader {

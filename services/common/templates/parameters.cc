@@ -47,6 +47,7 @@ class ParameterReader {
       return std::nullopt;
     }
     Parameter parameter{.name = name_, .schema = *std::move(schema)};
+    parameter.has_schema = json.contains("schema");
     parameter.required = ReadBool(json, "required");
     parameter.sensitive = ReadBool(json, "sensitive");
     if (const auto text = json.find("description"); text != json.end()) {
@@ -126,9 +127,13 @@ void Apply(const Parameter& own, MergedParameter* merged, std::vector<std::strin
   };
   if (!merged->specs.empty()) {
     if (merged->delegation == Delegation::kFixed) return mistake("the type fixes its value");
-    const std::string why = WhyNotNarrower(own.schema, merged->specs.front()->schema);
+    const JsonSchema& of_type = merged->specs.front()->schema;
+    const std::string why = own.has_schema ? WhyNotNarrower(own.schema, of_type) : "";
     if (!why.empty())
       return mistake(absl::StrCat("the schema is not narrower than that of the type: ", why));
+    if (own.value && !of_type.Validate(*own.value).empty()) {
+      return mistake("the schema of the type does not admit its value");
+    }
   }
   merged->specs.push_back(&own);
   merged->sensitive = merged->sensitive || own.sensitive;

@@ -31,14 +31,15 @@ struct Parameter {
   std::string name;  // [A-Za-z_][A-Za-z0-9_]{0,127}: it becomes the name of a variable
   std::string description;
   JsonSchema schema;
+  bool has_schema = false;  // else the template leaves that of the type as it is
   Delegation delegation = Delegation::kDelegated;
   std::optional<nlohmann::json> value;  // unless it is delegated
   bool required = false;                // a value must be set if it is delegated
   bool sensitive = false;               // the value is never shown
 };
 
-// Reads the object "parameters" of a document: schema (default: anything), delegation, value,
-// required, sensitive and description of each. Adds mistakes with their places.
+// Reads the object "parameters" of a document: schema (default: anything, or that of the type),
+// delegation, value, required, sensitive and description of each. Adds mistakes with their places.
 std::vector<Parameter> ReadParameters(const nlohmann::json& parameters,
                                       const nlohmann::json& definitions,
                                       std::vector<std::string>* mistakes);

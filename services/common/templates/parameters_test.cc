@@ -103,6 +103,17 @@ TEST_F(ParametersTest, TemplateChangesNothingThatTheTypeDecided) {
   EXPECT_EQ(mistakes_.size(), 3u);
 }
 
+TEST_F(ParametersTest, TemplateWithoutASchemaKeepsThatOfTheType) {
+  const auto merged = Merge("size: {value: 5, delegation: fixed}\nregion: {required: true}\n");
+  EXPECT_THAT(mistakes_, IsEmpty());
+  EXPECT_EQ(merged.at("size").value, Json(5));
+  ResolveParameters(merged, {{"region", "mars"}}, &mistakes_);
+  EXPECT_THAT(mistakes_, Contains(HasSubstr("region")));
+  mistakes_.clear();
+  Merge("size: {value: 500, delegation: fixed}\n");
+  EXPECT_THAT(mistakes_, Contains(HasSubstr("the schema of the type does not admit its value")));
+}
+
 TEST_F(ParametersTest, RequiredAndSensitiveRemain) {
   const MergedParameters merged = Merge(
       "region: {schema: {enum: [eu]}, required: false}\n"

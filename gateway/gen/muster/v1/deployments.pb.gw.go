@@ -90,6 +90,8 @@ func local_request_DeploymentService_CreateDeployment_0(ctx context.Context, mar
 	return msg, metadata, err
 }
 
+var filter_DeploymentService_GetDeployment_0 = &utilities.DoubleArray{Encoding: map[string]int{"deployment": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
+
 func request_DeploymentService_GetDeployment_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.DeploymentServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq extMusterv1.GetDeploymentRequest
@@ -103,6 +105,12 @@ func request_DeploymentService_GetDeployment_0(ctx context.Context, marshaler ru
 	protoReq.Deployment, err = runtime.String(val)
 	if err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "deployment", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_DeploymentService_GetDeployment_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
@@ -124,6 +132,12 @@ func local_request_DeploymentService_GetDeployment_0(ctx context.Context, marsha
 	protoReq.Deployment, err = runtime.String(val)
 	if err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "deployment", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_DeploymentService_GetDeployment_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	msg, err := server.GetDeployment(ctx, &protoReq)
 	return msg, metadata, err

@@ -389,8 +389,9 @@ type Deployment struct {
 	// The number of nodes of its command, as far as it is known, and of those on which it succeeded.
 	Targets   int64 `protobuf:"varint,13,opt,name=targets,proto3" json:"targets,omitempty"`
 	Succeeded int64 `protobuf:"varint,14,opt,name=succeeded,proto3" json:"succeeded,omitempty"`
-	// Those with a record, by name.
+	// A page of those with a record, by name.
 	Nodes         []*DeploymentNode `protobuf:"bytes,15,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	NextPageToken string            `protobuf:"bytes,16,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -530,13 +531,21 @@ func (x *Deployment) GetNodes() []*DeploymentNode {
 	return nil
 }
 
+func (x *Deployment) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // What became of a deployment on one node.
 type DeploymentNode struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Node      string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// Unset while it has not ended.
-	Final         *JobRecord_Final   `protobuf:"bytes,3,opt,name=final,proto3" json:"final,omitempty"`
+	Final *JobRecord_Final `protobuf:"bytes,3,opt,name=final,proto3" json:"final,omitempty"`
+	// Only if the records are those that the node signed (`final.records_verified`).
 	Outputs       *JobRecord_Outputs `protobuf:"bytes,4,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -601,8 +610,11 @@ func (x *DeploymentNode) GetOutputs() *JobRecord_Outputs {
 }
 
 type GetDeploymentRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// Of the nodes: at most 1,000, and 1 MiB in total; 0 means 1,000.
+	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -640,6 +652,20 @@ func (*GetDeploymentRequest) Descriptor() ([]byte, []int) {
 func (x *GetDeploymentRequest) GetDeployment() string {
 	if x != nil {
 		return x.Deployment
+	}
+	return ""
+}
+
+func (x *GetDeploymentRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *GetDeploymentRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
 	}
 	return ""
 }
@@ -780,7 +806,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\bparallel\x18\x03 \x01(\x05R\bparallel\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xa4\x04\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xcc\x04\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -804,17 +830,21 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x05image\x18\f \x01(\tR\x05image\x12\x18\n" +
 	"\atargets\x18\r \x01(\x03R\atargets\x12\x1c\n" +
 	"\tsucceeded\x18\x0e \x01(\x03R\tsucceeded\x12/\n" +
-	"\x05nodes\x18\x0f \x03(\v2\x19.muster.v1.DeploymentNodeR\x05nodes\"\xc9\x01\n" +
+	"\x05nodes\x18\x0f \x03(\v2\x19.muster.v1.DeploymentNodeR\x05nodes\x12&\n" +
+	"\x0fnext_page_token\x18\x10 \x01(\tR\rnextPageToken\"\xc9\x01\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x120\n" +
 	"\x05final\x18\x03 \x01(\v2\x1a.muster.v1.JobRecord.FinalR\x05final\x126\n" +
-	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\"6\n" +
+	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\"r\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
-	"deployment\"T\n" +
+	"deployment\x12\x1b\n" +
+	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"T\n" +
 	"\x16ListDeploymentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +

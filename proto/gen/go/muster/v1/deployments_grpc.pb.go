@@ -31,7 +31,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Served by the jobs service. Callers: operators, also through gateways; gateways, to read.
+// Served by the jobs service. Callers: operators, also through gateways.
 //
 // A deployment is a signed command (jobs.proto) that names the documents of a template. The jobs service submits it to
 // the root relay, also after a restart, and stores what became of it on each node.
@@ -48,7 +48,7 @@ type DeploymentServiceClient interface {
 	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has these documents), RESOURCE_EXHAUSTED
 	// (TOO_MANY_DEPLOYMENTS, DISK_FULL).
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
-	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Returns the deployments, the newest first, without their nodes and documents.
 	//
@@ -108,7 +108,7 @@ func (c *deploymentServiceClient) ListDeployments(ctx context.Context, in *ListD
 // All implementations must embed UnimplementedDeploymentServiceServer
 // for forward compatibility.
 //
-// Served by the jobs service. Callers: operators, also through gateways; gateways, to read.
+// Served by the jobs service. Callers: operators, also through gateways.
 //
 // A deployment is a signed command (jobs.proto) that names the documents of a template. The jobs service submits it to
 // the root relay, also after a restart, and stores what became of it on each node.
@@ -125,7 +125,7 @@ type DeploymentServiceServer interface {
 	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has these documents), RESOURCE_EXHAUSTED
 	// (TOO_MANY_DEPLOYMENTS, DISK_FULL).
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
-	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(context.Context, *GetDeploymentRequest) (*Deployment, error)
 	// Returns the deployments, the newest first, without their nodes and documents.
 	//

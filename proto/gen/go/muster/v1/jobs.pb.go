@@ -729,7 +729,9 @@ type WatchJobResponse struct {
 	// The position after these records.
 	Position int64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	// The current job: in the first and the last response, and after a change.
-	Job           *Job `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	Job *Job `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// The last response: the job has ended, and all of its records were sent.
+	Complete      bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -783,6 +785,13 @@ func (x *WatchJobResponse) GetJob() *Job {
 		return x.Job
 	}
 	return nil
+}
+
+func (x *WatchJobResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
 }
 
 type CancelJobRequest struct {
@@ -1964,7 +1973,7 @@ func (x *JobRecord_Cut) GetRecordsSha256() []byte {
 // The outputs of a deployment: those of its template that the container wrote. At most one for each node.
 type JobRecord_Outputs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Sorted by name; at most 64 KiB in total.
+	// Sorted by name; at most 64, and 32 KiB in total.
 	Outputs       []*JobRecord_Outputs_Output `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2286,7 +2295,7 @@ func (x *JobRecord_Branch) GetDetail() string {
 type JobRecord_Outputs_Output struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// JSON without line breaks. Empty for a sensitive output, which stays on the node.
+	// JSON without line breaks. Empty for a sensitive output, which is not sent.
 	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2527,11 +2536,12 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x14\n" +
 	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x12\x1f\n" +
 	"\vomit_output\x18\x04 \x01(\bR\n" +
-	"omitOutput\"\x80\x01\n" +
+	"omitOutput\"\x9c\x01\n" +
 	"\x10WatchJobResponse\x12.\n" +
 	"\arecords\x18\x01 \x03(\v2\x14.muster.v1.JobRecordR\arecords\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12 \n" +
-	"\x03job\x18\x03 \x01(\v2\x0e.muster.v1.JobR\x03job\"$\n" +
+	"\x03job\x18\x03 \x01(\v2\x0e.muster.v1.JobR\x03job\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"$\n" +
 	"\x10CancelJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\xde\x04\n" +
 	"\x03Job\x12\x10\n" +

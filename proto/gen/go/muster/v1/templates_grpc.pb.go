@@ -33,7 +33,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Served by the jobs service. Callers: operators, also through gateways; gateways, to read.
+// Served by the jobs service. Callers: operators, also through gateways.
 //
 // A version is chosen by NAME@VERSION. "NAME@1.2" is the newest version 1.2.x, "NAME@1" the newest version 1.x.x, and
 // "NAME" the newest version; pre-releases (1.2.0-rc.1) are chosen only by their whole version.
@@ -131,7 +131,7 @@ func (c *templateServiceClient) ListTemplates(ctx context.Context, in *ListTempl
 // All implementations must embed UnimplementedTemplateServiceServer
 // for forward compatibility.
 //
-// Served by the jobs service. Callers: operators, also through gateways; gateways, to read.
+// Served by the jobs service. Callers: operators, also through gateways.
 //
 // A version is chosen by NAME@VERSION. "NAME@1.2" is the newest version 1.2.x, "NAME@1" the newest version 1.x.x, and
 // "NAME" the newest version; pre-releases (1.2.0-rc.1) are chosen only by their whole version.

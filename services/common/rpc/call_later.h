@@ -1,6 +1,6 @@
 // Unary calls that use no thread while they wait.
-#ifndef MUSTER_SERVICES_RELAY_CALL_LATER_H_
-#define MUSTER_SERVICES_RELAY_CALL_LATER_H_
+#ifndef MUSTER_SERVICES_COMMON_RPC_CALL_LATER_H_
+#define MUSTER_SERVICES_COMMON_RPC_CALL_LATER_H_
 
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
@@ -47,4 +47,4 @@ void CallLater(const std::shared_ptr<grpc::Channel>& channel,
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_RELAY_CALL_LATER_H_
+#endif  // MUSTER_SERVICES_COMMON_RPC_CALL_LATER_H_
