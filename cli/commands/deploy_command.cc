@@ -75,7 +75,7 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
   };
   for (const std::string& text : arguments.values) {
     ASSIGN_OR_RETURN(const auto parts, SplitValue("--set", text));
-    // What is no JSON is text.
+    // A value that is no JSON is text.
     Json value = Json::parse(parts.second, nullptr, /*allow_exceptions=*/false);
     RETURN_IF_ERROR(set(parts.first, value.is_discarded() ? Json(parts.second) : std::move(value)));
   }

@@ -24,8 +24,12 @@ void AddIfEmpty(const AggregatorConfig& config, uint16_t port, std::vector<std::
 }  // namespace
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets, config.status_targets, config.join_targets,
-                         config.relay_targets,      config.jobs_targets,   config.gateway_urls,
+  Addresses addresses = {config.aggregator_targets,
+                         config.status_targets,
+                         config.join_targets,
+                         config.relay_targets,
+                         config.jobs_targets,
+                         config.gateway_urls,
                          {}};
   for (const std::string& url : config.status_urls) {
     addresses.status_urls.push_back(

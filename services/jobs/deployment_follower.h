@@ -51,7 +51,7 @@ class DeploymentFollower {
   // The answer to the submission, which may outlive the follower.
   struct Answer {
     Mutex mutex;
-    ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null: the follower is gone
+    ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null: the follower was destroyed
     std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
   };
 

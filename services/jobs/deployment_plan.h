@@ -1,4 +1,4 @@
-// What a deployment will run, before an operator signs it.
+// The content of a deployment, before an operator signs it.
 #ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_PLAN_H_
 #define MUSTER_SERVICES_JOBS_DEPLOYMENT_PLAN_H_
 

@@ -52,7 +52,7 @@ void Apply(const v1::JobRecord& record, v1::DeploymentNode* node) {
     case v1::JobRecord::kFinal:
       *node->mutable_final() = record.final();
       node->mutable_final()->clear_signature();
-      // What the node did not sign may be of a relay, and a node that was killed in between may
+      // Outputs that the node did not sign may be of a relay. A node that was killed in between may
       // have sent the outputs of a container whose end it lost.
       if (!record.final().records_verified() || !HasSucceeded(*node)) node->clear_outputs();
       break;

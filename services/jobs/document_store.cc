@@ -57,7 +57,7 @@ std::optional<StoredDocument> ReadNewest(Connection& db, DocumentKind kind,
   return Read(rows);
 }
 
-// Of one creator, or of all if `creator` is empty.
+// Counts those of one creator, or all if `creator` is empty.
 int64_t CountVersions(Connection& db, DocumentKind kind, const std::string& creator) {
   Rows rows =
       db.Query("SELECT count(*) FROM documents WHERE kind = ?1 AND (?2 = '' OR created_by = ?2)",

@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// Of each kind; one creator may have half of them.
+// The limit for each kind; one creator may have half of it.
 inline constexpr int64_t kMaxVersions = 10'000;
 
 enum class DocumentKind { kType = 0, kTemplate = 1 };

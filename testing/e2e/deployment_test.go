@@ -103,7 +103,7 @@ func (d *deploying) show(t *testing.T, deployment string) (shown shownDeployment
 	return shown
 }
 
-// Someone stores a type and a template, deploys it with parameters, and sees its output, its outputs, and who set what.
+// An operator stores a type and a template, deploys it with parameters, and sees its output, its outputs, and who set what.
 func TestTemplateIsDeployedOnANode(t *testing.T) {
 	t.Parallel()
 	d := newDeploying(t)
@@ -175,7 +175,7 @@ func TestDeploymentIsRefusedWithAReason(t *testing.T) {
 	noContainers(t, d.docker)
 }
 
-// A deployment runs once, and its outcome and all of its output arrive, although every program on its way is killed.
+// A deployment runs once, and its outcome and all of its output arrive, although every program between is killed.
 func TestDeploymentSurvivesKillsOfEachProgram(t *testing.T) {
 	t.Parallel()
 	d := newDeploying(t)
@@ -203,7 +203,7 @@ func TestDeploymentSurvivesKillsOfEachProgram(t *testing.T) {
 	noContainers(t, d.docker)
 }
 
-// A deployment waits for a relay that is away, says so, and is cancelled on the node that runs it.
+// A deployment waits for an unreachable relay, reports it, and is cancelled on the node that runs it.
 func TestDeploymentIsPendingAndCancelled(t *testing.T) {
 	t.Parallel()
 	d := newDeploying(t)

@@ -233,7 +233,7 @@ type DeploymentParameter struct {
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// JSON; empty if it is sensitive.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// What set it: "type", "type default", "template", "template default" or "deployment".
+	// The document that set it: "type", "type default", "template", "template default" or "deployment".
 	Source        string `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`
 	Sensitive     bool   `protobuf:"varint,4,opt,name=sensitive,proto3" json:"sensitive,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -538,7 +538,7 @@ func (x *Deployment) GetNextPageToken() string {
 	return ""
 }
 
-// What became of a deployment on one node.
+// The outcome of a deployment on one node.
 type DeploymentNode struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Node      string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -612,7 +612,7 @@ func (x *DeploymentNode) GetOutputs() *JobRecord_Outputs {
 type GetDeploymentRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
-	// Of the nodes: at most 1,000, and 1 MiB in total; 0 means 1,000.
+	// For the nodes: at most 1,000, and 1 MiB in total; 0 means 1,000.
 	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

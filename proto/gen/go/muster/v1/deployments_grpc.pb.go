@@ -34,7 +34,7 @@ const (
 // Served by the jobs service. Callers: operators, also through gateways.
 //
 // A deployment is a signed command (jobs.proto) that names the documents of a template. The jobs service submits it to
-// the root relay, also after a restart, and stores what became of it on each node.
+// the root relay, also after a restart, and stores its outcome on each node.
 type DeploymentServiceClient interface {
 	// Resolves what a deployment would run. Stores nothing.
 	//
@@ -111,7 +111,7 @@ func (c *deploymentServiceClient) ListDeployments(ctx context.Context, in *ListD
 // Served by the jobs service. Callers: operators, also through gateways.
 //
 // A deployment is a signed command (jobs.proto) that names the documents of a template. The jobs service submits it to
-// the root relay, also after a restart, and stores what became of it on each node.
+// the root relay, also after a restart, and stores its outcome on each node.
 type DeploymentServiceServer interface {
 	// Resolves what a deployment would run. Stores nothing.
 	//

@@ -1736,7 +1736,7 @@ func (x *Command_Container) GetDeployment() *Command_Deployment {
 	return nil
 }
 
-// What a deployment gives its container. The node reads the documents and resolves the parameters itself: the signer
+// The content that a deployment gives to its container. The node reads the documents and resolves the parameters itself: the signer
 // decides all of them.
 type Command_Deployment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`

@@ -34,9 +34,9 @@ type TemplateType struct {
 	// Deployments of it take files, and nothing is built.
 	AdHoc   bool     `protobuf:"varint,5,opt,name=ad_hoc,json=adHoc,proto3" json:"ad_hoc,omitempty"`
 	Actions []string `protobuf:"bytes,6,rep,name=actions,proto3" json:"actions,omitempty"`
-	// JSON with sorted names. What users write is docs/templates.md.
+	// JSON with sorted names. docs/templates.md describes it.
 	Document string `protobuf:"bytes,7,opt,name=document,proto3" json:"document,omitempty"`
-	// Of `document`, in lower-case hex.
+	// The digest of `document`, in lower-case hex.
 	DocumentSha256 string `protobuf:"bytes,8,opt,name=document_sha256,json=documentSha256,proto3" json:"document_sha256,omitempty"`
 	// URI of the operator.
 	CreatedBy     string                 `protobuf:"bytes,9,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
