@@ -18,6 +18,8 @@
 #include "cli/commands/backup_commands.h"
 #include "cli/commands/credentials_commands.h"
 #include "cli/commands/dashboard_commands.h"
+#include "cli/commands/deploy_command.h"
+#include "cli/commands/deployment_commands.h"
 #include "cli/commands/exec_command.h"
 #include "cli/commands/info_commands.h"
 #include "cli/commands/job_commands.h"
@@ -31,6 +33,7 @@
 #include "cli/commands/service_commands.h"
 #include "cli/commands/share_commands.h"
 #include "cli/commands/status_commands.h"
+#include "cli/commands/template_commands.h"
 #include "cli/commands/token_commands.h"
 #include "cli/commands/verify_command.h"
 #include "cli/exit_code.h"
@@ -269,6 +272,9 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddAgentCommands(*line);
   AddExecCommand(*line);
   AddJobCommands(*line);
+  AddTemplateCommands(*line);
+  AddDeployCommand(*line);
+  AddDeploymentCommands(*line);
   AddShareCommands(*line);
   AddTokenCommands(*line);
   AddNodeCommands(*line);

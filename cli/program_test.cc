@@ -36,7 +36,8 @@ class FakeInstallation {
  public:
   // Each service runs `script`, in which $1 and $2 are --config and its file.
   explicit FakeInstallation(const std::string& script) {
-    for (const std::string service : {"aggregator", "status", "relay", "gateway"}) {
+    for (const std::string_view name : supervisor::kServices) {
+      const std::string service(name);
       const std::string program = folder_ / ("muster-" + service);
       EXPECT_TRUE(WriteFileAtomically(
                       program, "#!/bin/sh\n[ \"$1\" = --print-config ] && exit\n" + script + "\n")

@@ -140,8 +140,8 @@ bazel_in_tree() {
 		--disk_cache="$cache/bazel" "$@")
 }
 
-# The five programs.
-programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //services/relay:muster-relay //gateway:muster-gateway'
+# The six programs.
+programs='//cli:muster //services/aggregator:muster-aggregator //services/status:muster-status //services/relay:muster-relay //services/jobs:muster-jobs //gateway:muster-gateway'
 
 # install_programs FOLDER BAZEL-FLAG...: builds the programs and copies them.
 install_programs() {

@@ -45,6 +45,7 @@ class Backup {
       return absl::OkStatus();
     }));
     RETURN_IF_ERROR(CopyStore());
+    RETURN_IF_ERROR(CopyJobs());
     RETURN_IF_ERROR(SyncFileSystem(folder_));
     manifest_.version = std::string(kVersion);
     manifest_.time = now;
@@ -77,7 +78,7 @@ class Backup {
     int copies = 0;
     do {
       before = std::exchange(damaged_, {});
-      RETURN_IF_ERROR(CopyDatabase());
+      RETURN_IF_ERROR(CopyDatabase(kStateDatabase));
       // A blob is published before its record is committed.
       RETURN_IF_ERROR(CopyNewBlobs());
       RETURN_IF_ERROR(FindDamaged());
@@ -92,12 +93,20 @@ class Backup {
     });
   }
 
-  absl::Status CopyDatabase() {
-    const std::string copy = PathInBackup(folder_, kStateDatabase);
+  // A home of an earlier Muster has no jobs service.
+  absl::Status CopyJobs() {
+    std::error_code ignored;
+    if (!fs::exists(fs::path(home_) / kJobsDatabase, ignored)) return absl::OkStatus();
+    RETURN_IF_ERROR(CopyDatabase(kJobsDatabase));
+    return Add(kJobsDatabase, DigestFile(PathInBackup(folder_, kJobsDatabase)));
+  }
+
+  absl::Status CopyDatabase(const char* database) {
+    const std::string copy = PathInBackup(folder_, database);
     RETURN_IF_ERROR(MakeFolders(PosixFileOps(), ParentFolder(copy)));
     const absl::Status removed = PosixFileOps().Remove(copy);
     if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
-    return sqlite::CopyDatabase(absl::StrCat(home_, "/", kStateDatabase), copy);
+    return sqlite::CopyDatabase(absl::StrCat(home_, "/", database), copy);
   }
 
   absl::Status FindDamaged() {

@@ -16,6 +16,7 @@
 #include "cli/backup/home_restore.h"
 #include "services/common/base/error.h"
 #include "services/common/base/sha256.h"
+#include "services/common/store/sqlite/local_database.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
 
 namespace muster::cli {
@@ -120,6 +121,33 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
   ASSERT_TRUE(store.Open().ok());
   EXPECT_EQ((**store.state().GetResult(KeyOf("n1"))).blob, kBlobName);
   EXPECT_NE(store.feed().Identity(), store_.feed().Identity());
+}
+
+// Its newest rows lie in the write-ahead log, which is not copied.
+TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
+  constexpr const char* kSteps[] = {"CREATE TABLE words (word TEXT);"};
+  fs::create_directories(home_ + "/jobs");
+  const auto open = sqlite::LocalDatabase::Open(home_ + "/jobs/jobs.db", kSteps);
+  ASSERT_TRUE(open.ok()) << open.status();
+  ASSERT_TRUE((*open)
+                  ->Write([](sqlite::Connection& db) {
+                    db.Run("INSERT INTO words VALUES ('hello')");
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  ASSERT_TRUE(MakeBackup().ok());
+  ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  const auto restored = sqlite::LocalDatabase::Open(restored_ + "/jobs/jobs.db", kSteps);
+  ASSERT_TRUE(restored.ok()) << restored.status();
+  std::string word;
+  ASSERT_TRUE((*restored)
+                  ->Read([&word](sqlite::Connection& db) {
+                    sqlite::Rows rows = db.Query("SELECT word FROM words");
+                    if (rows.Next()) word = rows.Text();
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(word, "hello");
 }
 
 // It may be a mount point, or lie in a folder of another user.

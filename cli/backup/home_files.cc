@@ -45,7 +45,8 @@ bool IsMadeAgain(const fs::path& path) {
 }
 
 bool IsPlain(const fs::path& path) {
-  return path != kStateDatabase && path != kBlobFolder && !IsOmitted(path) && !IsMadeAgain(path);
+  return path != kStateDatabase && path != kJobsDatabase && path != kBlobFolder &&
+         !IsOmitted(path) && !IsMadeAgain(path);
 }
 
 using Admits = bool (*)(const fs::path&);

@@ -13,6 +13,7 @@ namespace muster::cli {
 
 // Paths in the home.
 inline constexpr char kStateDatabase[] = "aggregator/state.db";
+inline constexpr char kJobsDatabase[] = "jobs/jobs.db";
 inline constexpr char kBlobFolder[] = "aggregator/blobs/blobs";
 
 // Returns the paths in `home` that exist and whose content no backup contains. They are state of

@@ -10,8 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
-#include "cli/commands/labels.h"
-#include "cli/commands/nodes_file.h"
+#include "cli/commands/job_targets.h"
 #include "cli/commands/without_answer.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -22,6 +21,7 @@
 #include "cli/rpc/client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
+#include "cli/rpc/sign_command.h"
 #include "services/common/base/image_reference.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
@@ -42,10 +42,7 @@ constexpr absl::Duration kStartWithin = absl::Seconds(30);
 constexpr absl::Duration kParallelWindow = absl::Hours(12);
 
 struct ExecArguments {
-  bool all = false;
-  std::vector<std::string> nodes;
-  std::string nodes_file;
-  std::vector<std::string> labels;
+  TargetArguments targets;
   std::string deadline;
   std::string ttl;
   int parallel = 0;
@@ -56,10 +53,6 @@ struct ExecArguments {
   std::string image;
   std::vector<std::string> command;
 };
-
-absl::StatusOr<absl::Duration> DurationOr(const std::string& text, absl::Duration fallback) {
-  return text.empty() ? absl::StatusOr<absl::Duration>(fallback) : DurationArgument(text);
-}
 
 absl::Status AddEnvironment(const std::vector<std::string>& texts, v1::Command* command) {
   std::map<std::string, std::string> sorted;
@@ -98,49 +91,25 @@ absl::StatusOr<v1::Command> MakeCommand(const ExecArguments& arguments, absl::Du
           command.mutable_not_after());
   ToProto(deadline, command.mutable_time_limit());
   command.set_discard_output(arguments.discard);
-  command.mutable_targets()->set_all(arguments.all);
+  command.mutable_targets()->set_all(arguments.targets.all);
   return command;
 }
 
-absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& context,
-                                                       const std::vector<std::string>& labels) {
-  v1::ListEnrolledNodesRequest request;
-  RETURN_IF_ERROR(AddLabels(labels, request.mutable_labels()));
-  Client client(context);
-  ASSIGN_OR_RETURN(const auto enrolled, client.ListEnrolledNodes(std::move(request)));
-  std::vector<std::string> nodes;
-  for (const v1::EnrolledNode& node : enrolled) {
-    if (!node.revoked() && !node.is_relay()) nodes.push_back(node.name());
-  }
-  if (nodes.empty()) {
-    return FromService(errors::NoNodeHasLabels(absl::StrJoin(labels, ",")), "the list of nodes");
-  }
-  return nodes;
-}
-
-// Returns the nodes that the arguments name; none for --all.
-absl::StatusOr<std::vector<std::string>> NamedNodes(const OperatorContext& context,
-                                                    const ExecArguments& arguments) {
-  if (!arguments.labels.empty()) return LabelledNodes(context, arguments.labels);
-  std::vector<std::string> nodes = arguments.nodes;
-  RETURN_IF_ERROR(AddNodesOfFile(arguments.nodes_file, &nodes));
-  return nodes;
-}
-
-// Submits the command as the job `id`. Sets `*may_run` as JobClient::Submit.
-absl::StatusOr<v1::Job> Submit(JobClient& client, const ExecArguments& arguments,
+// Signs and submits the command as the job `id`. Sets `*may_run` as JobClient::Submit.
+absl::StatusOr<v1::Job> Submit(const OperatorContext& context, JobClient& client,
+                               const ExecArguments& arguments,
                                const std::vector<std::string>& nodes, const std::string& id,
                                bool* may_run) {
-  const auto deadline = DurationOr(arguments.deadline, kDefaultDeadline);
-  if (!deadline.ok()) return AsUsageError(deadline.status(), "--deadline");
-  const auto ttl = DurationOr(arguments.ttl, kDefaultTtl);
-  if (!ttl.ok()) return AsUsageError(ttl.status(), "--ttl");
-  ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, *ttl, *deadline));
+  ASSIGN_OR_RETURN(const auto deadline,
+                   DurationOr(arguments.deadline, kDefaultDeadline, "--deadline"));
+  ASSIGN_OR_RETURN(const auto ttl, DurationOr(arguments.ttl, kDefaultTtl, "--ttl"));
+  ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, ttl, deadline));
   command.set_job(id);
+  ASSIGN_OR_RETURN(auto signed_command, SignForNodes(context, std::move(command), nodes));
   v1::SubmitJobRequest request;
   request.set_parallel(arguments.parallel);
-  ToProto(*ttl, request.mutable_wait());
-  return client.Submit(std::move(command), nodes, std::move(request), may_run);
+  ToProto(ttl, request.mutable_wait());
+  return client.Submit(std::move(signed_command), std::move(request), may_run);
 }
 
 void PrintMayRun(Console& console, const std::string& job) {
@@ -189,14 +158,7 @@ absl::Status CheckProgram(const ExecArguments& arguments) {
 
 absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
                          const ExecArguments& arguments) {
-  const bool named = !arguments.nodes.empty() || !arguments.nodes_file.empty();
-  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(named) +
-                    static_cast<int>(!arguments.labels.empty());
-  if (kinds != 1) {
-    return UsageError(absl::StrCat(kinds == 0 ? "give" : "give only",
-                                   " one of --all, --label, and --node or --nodes-file"),
-                      "See the example in `muster exec --help`.");
-  }
+  RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster exec"));
   RETURN_IF_ERROR(CheckProgram(arguments));
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
@@ -206,10 +168,10 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
         "Create a new context on the machine of the services: muster up, or muster operator add.");
   }
   JobClient client(context);
-  ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments));
+  ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments.targets));
   const std::string id = JobClient::NewJobId();
   bool may_run = false;
-  const auto submitted = Submit(client, arguments, nodes, id, &may_run);
+  const auto submitted = Submit(context, client, arguments, nodes, id, &may_run);
   if (!submitted.ok()) {
     if (may_run) PrintMayRun(console, id);
     if (Interrupted()) return kExitInterrupted;
@@ -245,20 +207,6 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
     return end.status();
   }
   return output.Finish(*end);
-}
-
-void AddTargetOptions(CLI::App& command, ExecArguments& arguments) {
-  command.add_flag("--all", arguments.all,
-                   "Every node that is attached, or was attached in the last week");
-  command.add_option("--node", arguments.nodes, "Node names, separated by commas")
-      ->type_name("NAME,...")
-      ->delimiter(',');
-  command
-      .add_option("--nodes-file", arguments.nodes_file,
-                  "A file with further names of nodes, one on each line; - for stdin")
-      ->type_name(kFileValue);
-  command.add_option("--label", arguments.labels, "Enrolled nodes with all given labels")
-      ->type_name("KEY=VALUE");
 }
 
 void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
@@ -316,7 +264,7 @@ void AddExecCommand(CommandLine& line) {
            "muster exec --node n1 --image registry.example/tools@sha256:DIGEST -- check --all"});
   command.positionals_at_end();  // do not parse the program's options
   const auto arguments = std::make_shared<ExecArguments>();
-  AddTargetOptions(command, *arguments);
+  AddTargetOptions(command, arguments->targets);
   AddExecutionOptions(command, *arguments);
   command
       .add_option(

@@ -50,6 +50,7 @@ absl::StatusOr<OperatorContext> NewContext(Client& client, const std::string& na
   context.status_targets.assign(issued.status_targets().begin(), issued.status_targets().end());
   context.gateway_urls.assign(issued.gateway_urls().begin(), issued.gateway_urls().end());
   context.relay_targets.assign(issued.relay_targets().begin(), issued.relay_targets().end());
+  context.jobs_targets.assign(issued.jobs_targets().begin(), issued.jobs_targets().end());
   context.fleet_ca_pem = issued.fleet_ca_pem();
   context.certificate_chain_pem = issued.certificate_chain_pem();
   context.private_key_pem = std::move(key_pem);

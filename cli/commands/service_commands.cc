@@ -100,7 +100,7 @@ void PrintAddresses(Console& console, const Home& home, const supervisor::Addres
   };
   for (const Row& row :
        {Row{"aggregator", "aggregator"}, Row{"status", "status"}, Row{"gateway", "gateway", true},
-        Row{"root relay", "relay"}, Row{"joining", "aggregator_join"},
+        Row{"root relay", "relay"}, Row{"jobs", "jobs"}, Row{"joining", "aggregator_join"},
         Row{"status listener, dashboard", "gateway_status_listener", true}}) {
     const auto found = addresses.find(row.name);
     if (found == addresses.end()) continue;

@@ -26,7 +26,9 @@ std::string Word(std::string name, size_t prefix) {
   return name;
 }
 
-Json FinalJson(const v1::JobRecord::Final& final) {
+}  // namespace
+
+Json ToJson(const v1::JobRecord::Final& final) {
   Json json = {{"outcome", OutcomeWord(final.outcome())}};
   json["exit_code"] = final.outcome() == v1::JOB_OUTCOME_EXITED && final.signal() == 0
                           ? Json(final.exit_code())
@@ -40,8 +42,6 @@ Json FinalJson(const v1::JobRecord::Final& final) {
   if (!final.detail().empty()) json["detail"] = final.detail();
   return json;
 }
-
-}  // namespace
 
 std::string OutcomeWord(v1::JobOutcome outcome) {
   return Word(v1::JobOutcome_Name(outcome), std::strlen("JOB_OUTCOME_"));
@@ -79,6 +79,15 @@ Json ToJson(const v1::Job& job) {
           {"cut_bytes", job.cut_bytes()}};
 }
 
+Json ToJson(const v1::JobRecord::Outputs& outputs) {
+  Json json = Json::object();
+  for (const auto& output : outputs.outputs()) {
+    const Json value = Json::parse(output.value(), nullptr, /*allow_exceptions=*/false);
+    json[output.name()] = value.is_discarded() ? Json(nullptr) : value;
+  }
+  return json;
+}
+
 Json ToJson(const v1::JobRecord& record) {
   Json json = {{"job", record.job()}};
   if (!record.node().empty()) json["node"] = record.node();
@@ -102,7 +111,11 @@ Json ToJson(const v1::JobRecord& record) {
       break;
     case v1::JobRecord::kFinal:
       json["event"] = "final";
-      json.update(FinalJson(record.final()));
+      json.update(ToJson(record.final()));
+      break;
+    case v1::JobRecord::kOutputs:
+      json["event"] = "outputs";
+      json["outputs"] = ToJson(record.outputs());
       break;
     case v1::JobRecord::kBranch:
       json["event"] = absl::StrCat(record.branch().relay().empty() ? "nodes" : "branch",

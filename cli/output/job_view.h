@@ -18,6 +18,9 @@ std::string StateWord(v1::JobState state);
 // `data_base64`.
 Json ToJson(const v1::Job& job);
 Json ToJson(const v1::JobRecord& record);
+Json ToJson(const v1::JobRecord::Final& final);
+// By name; null for a sensitive output, whose value stays on the node.
+Json ToJson(const v1::JobRecord::Outputs& outputs);
 
 // Returns the number of targets with a final record.
 int64_t DoneCount(const v1::Job& job);

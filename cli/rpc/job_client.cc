@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -15,14 +14,10 @@
 #include "cli/rpc/unary_call.h"
 #include "cli/rpc/watch_retry.h"
 #include "muster/v1/attachment.grpc.pb.h"
-#include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/jobs.grpc.pb.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
-#include "services/common/identity/signed_command.h"
-#include "services/common/identity/signing_key.h"
-#include "services/common/identity/target_set.h"
 #include "services/common/rpc/call_end.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
@@ -33,8 +28,6 @@ namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(500);
 constexpr size_t kIdBytes = 16;
-
-std::string RandomBytes() { return absl::HexStringToBytes(RandomHex(kIdBytes)); }
 
 // Returns true if a service may have handled a call that failed so.
 bool MayHaveEffect(const absl::Status& failure) {
@@ -59,13 +52,10 @@ bool MayHaveEffect(const absl::Status& failure) {
 struct JobClient::Stubs {
   std::unique_ptr<v1::JobService::Stub> jobs;
   std::unique_ptr<v1::AttachService::Stub> attachment;
-  std::unique_ptr<v1::IdentityService::Stub> identities;
-  std::string relay;       // for messages
-  std::string aggregator;  // likewise
+  std::string relay;  // for messages
 };
 
-JobClient::JobClient(const OperatorContext& context)
-    : fleet_(context.fleet), stubs_(std::make_unique<Stubs>()) {
+JobClient::JobClient(const OperatorContext& context) : stubs_(std::make_unique<Stubs>()) {
   const ChannelIdentity identity = {
       context.fleet, context.fleet_ca_pem, context.certificate_chain_pem,
       std::string(context.private_key_pem.view()), std::string(kRootRelay)};
@@ -73,43 +63,18 @@ JobClient::JobClient(const OperatorContext& context)
                                  MakeChannelCredentials(identity, {ServiceRole::kRelay}));
   stubs_->jobs = v1::JobService::NewStub(relay);
   stubs_->attachment = v1::AttachService::NewStub(relay);
-  stubs_->identities = v1::IdentityService::NewStub(
-      MakeChannel(ParseTargets(context.aggregator_targets),
-                  MakeChannelCredentials(identity, {ServiceRole::kAggregator})));
   stubs_->relay = absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ", "));
-  stubs_->aggregator =
-      absl::StrCat("the aggregator at ", absl::StrJoin(context.aggregator_targets, ", "));
 }
 
 JobClient::~JobClient() = default;
 
 std::string JobClient::NewJobId() { return RandomHex(kIdBytes); }
 
-absl::StatusOr<v1::Job> JobClient::Submit(v1::Command command, std::vector<std::string> nodes,
-                                          v1::SubmitJobRequest request, bool* may_run) {
+absl::StatusOr<v1::Job> JobClient::Submit(CommandForNodes command, v1::SubmitJobRequest request,
+                                          bool* may_run) {
   *may_run = false;
-  ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
-  ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
-  v1::IssueCommandCertificateRequest issue;
-  issue.set_public_key_pem(public_pem);
-  ASSIGN_OR_RETURN(
-      const auto certificate,
-      CallUnary(*stubs_->identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue,
-                stubs_->aggregator));
-  command.set_fleet(fleet_);
-  command.set_nonce(RandomBytes());
-  if (!command.targets().all()) {
-    const TargetSet targets(std::move(nodes));
-    command.mutable_targets()->set_nodes_sha256(targets.root());
-    command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
-    for (const std::string& node : targets.names()) request.add_nodes(node);
-  }
-  auto signed_command = SignCommand(command, key, certificate.certificate_chain_pem());
-  if (absl::IsInvalidArgument(signed_command.status())) {
-    return AsUsageError(signed_command.status());
-  }
-  RETURN_IF_ERROR(signed_command.status());
-  *request.mutable_command() = *std::move(signed_command);
+  *request.mutable_command() = std::move(command.command);
+  request.mutable_nodes()->Assign(command.nodes.begin(), command.nodes.end());
   const RetryPeriod period;
   while (true) {
     auto job = CallUnary(*stubs_->jobs, &v1::JobService::Stub::SubmitJob, request, stubs_->relay,

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "cli/rpc/sign_command.h"
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/identity/context.h"
@@ -34,12 +35,10 @@ class JobClient {
   // Returns a new id for Command.job.
   static std::string NewJobId();
 
-  // Signs the command with a new key, whose signing certificate the aggregator issues, and submits
-  // it. Sets the fleet and the nonce of the command. Repeats a submission whose answer was lost: a
-  // job runs once. Sets `*may_run` to true if the submission fails although the relay may have the
-  // job.
-  absl::StatusOr<v1::Job> Submit(v1::Command command, std::vector<std::string> nodes,
-                                 v1::SubmitJobRequest request, bool* may_run);
+  // Submits a signed command, and repeats it while it is not known whether the relay has it, for
+  // some seconds. After an error `*may_run` states whether the relay may have accepted the job.
+  absl::StatusOr<v1::Job> Submit(CommandForNodes command, v1::SubmitJobRequest request,
+                                 bool* may_run);
   absl::StatusOr<v1::Job> Get(const std::string& job);
   absl::StatusOr<v1::ListJobsResponse> List(const v1::ListJobsRequest& request);
   absl::StatusOr<v1::Job> Cancel(const std::string& job);
@@ -55,7 +54,6 @@ class JobClient {
 
  private:
   struct Stubs;
-  const std::string fleet_;
   std::unique_ptr<Stubs> stubs_;
 };
 

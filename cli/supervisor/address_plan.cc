@@ -39,7 +39,11 @@ constexpr int kStatusPortsCount = 100;
 constexpr int kMaxPort = 65535;
 
 int PortOffset(std::string_view service) {
-  return service == "aggregator" ? 0 : service == "status" ? 1 : service == "relay" ? 5 : 3;
+  return service == "aggregator" ? 0
+         : service == "status"   ? 1
+         : service == "relay"    ? 5
+         : service == "jobs"     ? 6
+                                 : 3;
 }
 
 bool IsLoopback(const std::string& host) {
@@ -325,6 +329,7 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["join_listen"] = YamlText(plan.join.ToString());
     values["status_targets"] = YamlList(AdvertisedAddresses(plan, port_of("status"), ""));
     values["relay_targets"] = YamlList(AdvertisedAddresses(plan, port_of("relay"), ""));
+    values["jobs_targets"] = YamlList(AdvertisedAddresses(plan, port_of("jobs"), ""));
     values["gateway_urls"] = YamlList(AdvertisedAddresses(plan, port_of("gateway"), "https://"));
     values["status_urls"] =
         YamlList(AdvertisedAddresses(plan, plan.status_listener.port, "https://"));
@@ -335,8 +340,10 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["status_targets"] = local("status");
     values["advertise"] = YamlList(AdvertisedAddresses(plan, listen.port, ""));
   }
+  if (service == "jobs") values["relay_targets"] = local("relay");
   if (service == "gateway") {
     values["relay_targets"] = local("relay");
+    values["jobs_targets"] = local("jobs");
     values["status_targets"] = local("status");
     values["legacy_bind"] = YamlText(listen.host);
     values["legacy_ports"] = YamlText(plan.legacy_ports);

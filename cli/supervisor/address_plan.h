@@ -23,8 +23,9 @@ struct AddressOptions {
   std::vector<std::string> advertise;  // names or addresses by which clients reach this machine
   std::string bind;                    // the local address to listen on
   // 7440 means: aggregator 7440, status 7441, status pages 7442, gateway 7443, joining 7444, relay
-  // 7445, legacy clients 7449 and 7450-7949, status listeners of runs 7950-8049. 0: any free ports;
-  // a configured port that is free stays. Without it, status pages use 8002 and 8010-8109.
+  // 7445, jobs 7446, legacy clients 7449 and 7450-7949, status listeners of runs 7950-8049. 0: any
+  // free ports; a configured port that is free stays. Without it, status pages use 8002 and
+  // 8010-8109.
   std::optional<int> port;
   std::map<std::string, int, std::less<>> service_port;  // of one service; overrides `port`
   std::string legacy_ports;                              // "A-B", or "0" for any free ports

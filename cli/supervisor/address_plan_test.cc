@@ -51,6 +51,9 @@ TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
   EXPECT_EQ(plan.listen.at("aggregator").ToString(), "127.0.0.1:7440");
   EXPECT_EQ(plan.listen.at("status").ToString(), "127.0.0.1:7441");
   EXPECT_EQ(plan.listen.at("gateway").ToString(), "127.0.0.1:7443");
+  EXPECT_EQ(plan.listen.at("jobs").ToString(), "127.0.0.1:7446");
+  EXPECT_EQ(AddressValues(plan, "jobs").at("relay_targets"), "[\"127.0.0.1:7445\"]");
+  EXPECT_EQ(AddressValues(plan, "aggregator").at("jobs_targets"), "[\"127.0.0.1:7446\"]");
   EXPECT_EQ(plan.legacy_ports, "7450-7949");
   EXPECT_EQ(plan.legacy_host, "");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("legacy_host"), "\"\"");
@@ -59,6 +62,7 @@ TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
                           {"aggregator_targets", "[\"127.0.0.1:7440\"]"},
                           {"status_targets", "[\"127.0.0.1:7441\"]"},
                           {"relay_targets", "[\"127.0.0.1:7445\"]"},
+                          {"jobs_targets", "[\"127.0.0.1:7446\"]"},
                           {"legacy_bind", "\"127.0.0.1\""},
                           {"legacy_ports", "\"7450-7949\""},
                           {"legacy_port", "7449"},

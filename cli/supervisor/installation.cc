@@ -48,6 +48,7 @@ ServiceRole RoleOf(std::string_view service) {
   return service == "aggregator" ? ServiceRole::kAggregator
          : service == "status"   ? ServiceRole::kStatus
          : service == "relay"    ? ServiceRole::kRelay
+         : service == "jobs"     ? ServiceRole::kJobs
                                  : ServiceRole::kGateway;
 }
 
@@ -88,6 +89,7 @@ absl::Status MakeIdentities(const Home& home, const AddressPlan& plan,
   options.aggregator_targets = {local("aggregator")};
   options.status_targets = {local("status")};
   options.relay_targets = {local("relay")};
+  options.jobs_targets = {local("jobs")};
   options.gateway_urls = {absl::StrCat("https://", local("gateway"))};
   ASSIGN_OR_RETURN(const BootstrapReport report, Bootstrap(home, options, absl::Now()));
   for (const std::string& line : report.done) report_line(ToSentence(line));

@@ -23,7 +23,7 @@ struct UpOptions {
 };
 
 // The addresses of the services, by the names in their addresses files: "aggregator", "status",
-// "gateway" and "NAME_inspection", "NAME_health".
+// "relay", "jobs", "gateway" and "NAME_inspection", "NAME_health".
 using Addresses = std::map<std::string, std::string>;
 
 // Creates missing identities and configuration files, starts the supervisor unless it is running,

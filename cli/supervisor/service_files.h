@@ -17,8 +17,8 @@
 namespace muster::supervisor {
 
 // The services in the order of their start.
-inline constexpr std::array<std::string_view, 4> kServices = {"aggregator", "status", "relay",
-                                                              "gateway"};
+inline constexpr std::array<std::string_view, 5> kServices = {"aggregator", "status", "relay",
+                                                              "jobs", "gateway"};
 
 // Returns the path of muster-NAME: in $MUSTER_LIBEXEC if it is set, else in the folder of this
 // program. NOT_FOUND (PROGRAM_MISSING).

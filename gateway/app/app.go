@@ -151,12 +151,17 @@ func (a *App) connect() (to rest.Services, err error) {
 			return to, err
 		}
 	}
-	to.Relay = missingRelay{}
+	to.Relay, to.Jobs = missing(rest.NoRelay()), missing(rest.NoJobs())
 	if len(a.config.RelayTargets) > 0 {
 		if to.Relay, err = a.dial(peer.RootRelay, a.config.RelayTargets, fleet.Interceptors()...); err != nil {
 			return to, err
 		}
 		if a.own.relay, err = a.dial(peer.RootRelay, a.config.RelayTargets); err != nil {
+			return to, err
+		}
+	}
+	if len(a.config.JobsTargets) > 0 {
+		if to.Jobs, err = a.dial(peer.Server{Role: "jobs"}, a.config.JobsTargets, fleet.Interceptors()...); err != nil {
 			return to, err
 		}
 	}

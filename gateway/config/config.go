@@ -24,6 +24,7 @@ type Config struct {
 	AggregatorTargets []string
 	StatusTargets     []string
 	RelayTargets      []string
+	JobsTargets       []string
 
 	StatusListen  string
 	StatusURLs    []string
@@ -52,7 +53,7 @@ type Config struct {
 func Default() *Config {
 	return &Config{
 		Listen: "127.0.0.1:7443", AggregatorTargets: []string{"127.0.0.1:7440"}, StatusTargets: []string{"127.0.0.1:7441"},
-		RelayTargets: []string{"127.0.0.1:7445"},
+		RelayTargets: []string{"127.0.0.1:7445"}, JobsTargets: []string{"127.0.0.1:7446"},
 		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
 		Rudder: defaultRudder(),
@@ -72,6 +73,8 @@ func (c *Config) bind() *fields {
 		"gRPC addresses of the status service: host:port each. None: progress and status are not available.")
 	f.addresses("relay_targets", &c.RelayTargets,
 		"gRPC addresses of the root relay: host:port each. None: requests for jobs and attached nodes get 503.")
+	f.addresses("jobs_targets", &c.JobsTargets,
+		"gRPC addresses of the jobs service: host:port each. None: requests for templates and deployments get 503.")
 	f.address("status_listen", &c.StatusListen, "Address of GET /status and the dashboard, over HTTPS. Port 0 selects a free one.")
 	f.list("status_urls", &c.StatusURLs, "URLs at which browsers reach it: https://host:port each; links use the first. None: as in "+
 		"status_listen.", "https://host:port", isHTTPS)

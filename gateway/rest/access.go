@@ -21,6 +21,7 @@ const (
 	statusService
 	gateway
 	relay
+	jobs
 	node
 	runNode
 	runPlugin
@@ -33,7 +34,7 @@ const (
 const deliverers = node | runNode | runPlugin
 
 // roleNames are those of services/common/identity.
-var roleNames = []string{"operator", "aggregator", "status service", "gateway", "relay", "node", "run credential of one node",
+var roleNames = []string{"operator", "aggregator", "status service", "gateway", "relay", "jobs service", "node", "run credential of one node",
 	"run credential of any node", "run listener", "run viewer"}
 
 func (r roles) String() string {
@@ -88,15 +89,25 @@ var callers = map[string]roles{
 	musterv1.EnrollmentService_RevokeNode_FullMethodName:            operator,
 	musterv1.EnrollmentService_RemoveNode_FullMethodName:            operator,
 	musterv1.AttachService_ListAttached_FullMethodName:              operator | gateway,
-	musterv1.JobService_SubmitJob_FullMethodName:                    operator | gateway,
+	musterv1.JobService_SubmitJob_FullMethodName:                    operator | gateway | jobs,
 	musterv1.JobService_GetJob_FullMethodName:                       operator | gateway,
 	musterv1.JobService_ListJobs_FullMethodName:                     operator,
 	musterv1.AuditService_ListAuditRecords_FullMethodName:           operator,
-	musterv1.JobService_WatchJob_FullMethodName:                     operator | gateway,
+	musterv1.JobService_WatchJob_FullMethodName:                     operator | gateway | jobs,
 	musterv1.JobService_CancelJob_FullMethodName:                    operator | gateway,
 	musterv1.ShareService_ListShares_FullMethodName:                 operator | node,
 	musterv1.ShareService_GetShare_FullMethodName:                   operator | relay | node,
 	musterv1.ShareService_RemoveShare_FullMethodName:                operator | relay | node,
+	musterv1.TemplateService_CreateTemplateType_FullMethodName:      operator,
+	musterv1.TemplateService_GetTemplateType_FullMethodName:         operator,
+	musterv1.TemplateService_ListTemplateTypes_FullMethodName:       operator,
+	musterv1.TemplateService_CreateTemplate_FullMethodName:          operator,
+	musterv1.TemplateService_GetTemplate_FullMethodName:             operator,
+	musterv1.TemplateService_ListTemplates_FullMethodName:           operator,
+	musterv1.DeploymentService_PlanDeployment_FullMethodName:        operator,
+	musterv1.DeploymentService_CreateDeployment_FullMethodName:      operator,
+	musterv1.DeploymentService_GetDeployment_FullMethodName:         operator,
+	musterv1.DeploymentService_ListDeployments_FullMethodName:       operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,
 	resultContent:  operator | node | runNode,
@@ -130,7 +141,7 @@ func roleOf(id peer.Identity) roles {
 	case peer.Viewer:
 		return runViewer
 	case peer.Service:
-		return map[string]roles{"aggregator": aggregator, "status": statusService, "gateway": gateway, "relay": relay}[id.Role]
+		return map[string]roles{"aggregator": aggregator, "status": statusService, "gateway": gateway, "relay": relay, "jobs": jobs}[id.Role]
 	}
 	return 0
 }

@@ -15,9 +15,10 @@ import (
 // policyRoles are the roles in services/common/identity/rpc_authorization.cc.
 var policyRoles = map[string]roles{
 	"kOperators": operator, "Role::kOperator": operator, "Role::kAggregator": aggregator, "Role::kStatus": statusService,
-	"Role::kGateway": gateway, "Role::kRelay": relay, "Role::kNode": node, "Role::kRunNode": runNode, "Role::kRunPlugin": runPlugin,
+	"Role::kGateway": gateway, "Role::kRelay": relay, "Role::kJobs": jobs, "Role::kNode": node, "Role::kRunNode": runNode,
+	"Role::kRunPlugin": runPlugin,
 	"Role::kRunViewer": runViewer, "kDeliverers": deliverers, "kProvenNodes": node | runNode,
-	"kServices": aggregator | statusService | gateway | relay,
+	"kServices": aggregator | statusService | gateway | relay | jobs,
 }
 
 // policy returns the roles of each method, and `direct` for those that the gateway may not call for others.

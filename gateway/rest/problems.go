@@ -163,6 +163,11 @@ func NoRelay() Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoRelay, Message: "the configuration of the gateway names no relay", NextStep: "Add the address of the root relay to relay_targets."}
 }
 
+// NoJobs has the reason NO_JOBS.
+func NoJobs() Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoJobs, Message: "the configuration of the gateway names no jobs service", NextStep: "Add the address of the jobs service to jobs_targets."}
+}
+
 // UnknownField has the reason UNKNOWN_FIELD.
 func UnknownField(field string, nextStep string) Problem {
 	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.UnknownField, Message: fmt.Sprintf("the body has the unknown field \"%v\"", field), NextStep: nextStep}

@@ -56,7 +56,7 @@ func newUnconnected(f *testing.F, call func(request proto.Message) error) (*Serv
 		f.Fatal(err)
 	}
 	metrics := inspect.NewMetrics()
-	s, err := New(Services{connection, connection, connection}, keys, fleet.NewRevoked(), noLinks{}, NewWatches(metrics), metrics, slog.New(slog.DiscardHandler))
+	s, err := New(Services{connection, connection, connection, connection}, keys, fleet.NewRevoked(), noLinks{}, NewWatches(metrics), metrics, slog.New(slog.DiscardHandler))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -51,7 +51,7 @@ type Links interface {
 // service, Status may be the aggregator's: its calls fail with UNIMPLEMENTED.
 type Services struct {
 	Aggregator, Status *grpc.ClientConn
-	Relay              grpc.ClientConnInterface
+	Relay, Jobs        grpc.ClientConnInterface
 }
 
 // New creates the server of the API.
@@ -92,6 +92,9 @@ func New(to Services, keys *fleet.Keystore, revoked *fleet.Revoked, links Links,
 	if err := s.registerRelay(to.Relay); err != nil {
 		return nil, err
 	}
+	if err := s.registerJobs(to.Jobs); err != nil {
+		return nil, err
+	}
 	for _, route := range s.routes() {
 		if err := s.mux.HandlePath(route.Method, route.Path, route.handle); err != nil {
 			return nil, err
@@ -110,6 +113,15 @@ func (s *Server) registerRelay(relay grpc.ClientConnInterface) error {
 		return err
 	}
 	return restv1.RegisterShareServiceHandlerClient(context.Background(), s.mux, musterv1.NewShareServiceClient(relay))
+}
+
+// registerJobs adds the calls that the jobs service answers.
+func (s *Server) registerJobs(jobs grpc.ClientConnInterface) error {
+	err := restv1.RegisterTemplateServiceHandlerClient(context.Background(), s.mux, musterv1.NewTemplateServiceClient(jobs))
+	if err != nil {
+		return err
+	}
+	return restv1.RegisterDeploymentServiceHandlerClient(context.Background(), s.mux, musterv1.NewDeploymentServiceClient(jobs))
 }
 
 // route is one hand-written route.

@@ -12,6 +12,7 @@ namespace {
 constexpr uint16_t kStatusPort = 8002;
 // The default port of the root relay.
 constexpr uint16_t kRelayPort = 7445;
+constexpr uint16_t kJobsPort = 7446;
 
 void AddIfEmpty(const AggregatorConfig& config, uint16_t port, std::vector<std::string>& targets) {
   if (!targets.empty()) return;
@@ -23,8 +24,13 @@ void AddIfEmpty(const AggregatorConfig& config, uint16_t port, std::vector<std::
 }  // namespace
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets, config.status_targets, config.join_targets,
-                         config.relay_targets,      config.gateway_urls,   {}};
+  Addresses addresses = {config.aggregator_targets,
+                         config.status_targets,
+                         config.join_targets,
+                         config.relay_targets,
+                         config.jobs_targets,
+                         config.gateway_urls,
+                         {}};
   for (const std::string& url : config.status_urls) {
     addresses.status_urls.push_back(
         absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
@@ -38,6 +44,7 @@ Addresses MakeAddresses(const AggregatorConfig& config) {
   AddIfEmpty(config, config.listen.port, addresses.aggregator_targets);
   AddIfEmpty(config, config.join_listen.port, addresses.join_targets);
   AddIfEmpty(config, kRelayPort, addresses.relay_targets);
+  AddIfEmpty(config, kJobsPort, addresses.jobs_targets);
   return addresses;
 }
 

@@ -14,6 +14,7 @@ struct Addresses {
   std::vector<std::string> status_targets;      // "host:port"
   std::vector<std::string> join_targets;        // "host:port"
   std::vector<std::string> relay_targets;       // "host:port", of the root relay
+  std::vector<std::string> jobs_targets;        // "host:port"
   std::vector<std::string> gateway_urls;        // "https://host:port"
   std::vector<std::string> status_urls;         // "https://host:port/", with one slash at the end
 };

@@ -41,6 +41,9 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   file->StringList("relay_targets", &config->relay_targets,
                    "The addresses of the root relay in credentials, as host:port. Empty: every "
                    "advertised host with port 7445.");
+  file->StringList("jobs_targets", &config->jobs_targets,
+                   "The addresses of the jobs service in credentials, as host:port. Empty: every "
+                   "advertised host with port 7446.");
   file->StringList("gateway_urls", &config->gateway_urls,
                    "The addresses of the REST API in credentials, as https://host:port.");
   file->StringList("status_urls", &config->status_urls,

@@ -62,6 +62,7 @@ void IdentityService::Describe(const SignedCertificate& certificate,
   for (const std::string& target : addresses_.status_targets) response->add_status_targets(target);
   for (const std::string& url : addresses_.gateway_urls) response->add_gateway_urls(url);
   for (const std::string& target : addresses_.relay_targets) response->add_relay_targets(target);
+  for (const std::string& target : addresses_.jobs_targets) response->add_jobs_targets(target);
 }
 
 absl::Status IdentityService::Renew(Call& call, const v1::RenewCertificateRequest& request,

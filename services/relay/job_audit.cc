@@ -8,7 +8,7 @@
 #include "muster/v1/audit.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
-#include "services/relay/call_later.h"
+#include "services/common/rpc/call_later.h"
 #include "services/relay/jobs/audit_records.h"
 
 namespace muster {

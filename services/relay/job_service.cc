@@ -43,13 +43,16 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
   const Identity& caller = call.caller().identity;
   ASSIGN_OR_RETURN(auto verified,
                    VerifyCommand(request.command(), *authority, caller.fleet, parts_.clock.Now()));
-  if (!(verified.signer == caller)) {
+  // The jobs service submits the deployments that operators have signed.
+  const bool is_deployment =
+      RoleOf(caller) == Role::kJobs && verified.command.action() == kDeploymentAction;
+  if (!is_deployment && !(verified.signer == caller)) {
     return errors::CommandRefused("it was signed by another than the caller");
   }
   if (parts_.trust.IsRevokedSigner(verified.signer))
     return errors::CommandRefused("its signer was revoked");
   ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
-  ASSIGN_OR_RETURN(const auto uri, ToUri(caller));
+  ASSIGN_OR_RETURN(const auto uri, ToUri(verified.signer));
   ASSIGN_OR_RETURN(JobChange submitted, board->Submit(std::move(read), uri));
   *response = std::move(submitted.job);
   return absl::OkStatus();

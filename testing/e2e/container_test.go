@@ -15,7 +15,7 @@ func newDocker(t *testing.T) (docker *fleet.Docker, image string) {
 	t.Helper()
 	docker = must(fleet.StartDocker())(t)
 	t.Cleanup(func() { check(t, docker.Close()) })
-	return docker, must(docker.PushBusybox("tools/busybox"))(t)
+	return docker, must(docker.PushBusybox("tools/busybox", "/bin/echo", "from the image"))(t)
 }
 
 // containerNode attaches a node whose policy admits the images of a registry.

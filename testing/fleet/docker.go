@@ -3,6 +3,7 @@ package fleet
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -133,16 +134,20 @@ func run(command *exec.Cmd) (string, error) {
 }
 
 // PushBusybox pushes an image of busybox to the registry, removes it from the daemon, and returns its reference by
-// digest.
-func (d *Docker) PushBusybox(name string) (string, error) {
+// digest. Its containers run `command`.
+func (d *Docker) PushBusybox(name string, command ...string) (string, error) {
 	const script = `set -eu
 mkdir -p "$1/bin" "$1/tmp" "$1/etc"
 chmod 1777 "$1/tmp"
 cp /usr/bin/busybox "$1/bin/"
 for applet in $(busybox --list); do [ "$applet" = busybox ] || ln -sf busybox "$1/bin/$applet"; done
-tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 -c . | docker -H "unix://$2" import -c 'CMD ["/bin/echo","from the image"]' - "$3"`
+tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 -c . | docker -H "unix://$2" import -c "CMD $4" - "$3"`
 	reference := d.Registry + "/" + name
-	if _, err := run(exec.Command("/bin/sh", "-c", script, "image", filepath.Join(d.folder, "image"), d.Socket, reference)); err != nil {
+	list, err := json.Marshal(command)
+	if err != nil {
+		return "", err
+	}
+	if _, err := run(exec.Command("/bin/sh", "-c", script, "image", filepath.Join(d.folder, "image"), d.Socket, reference, string(list))); err != nil {
 		return "", err
 	}
 	if _, err := d.Run("push", reference); err != nil {

@@ -23,6 +23,7 @@ const (
 	Status     = "muster-status"
 	Gateway    = "muster-gateway"
 	Relay      = "muster-relay"
+	Jobs       = "muster-jobs"
 )
 
 const (
@@ -48,7 +49,7 @@ func Programs() (string, error) {
 		return "", errors.New("MUSTER_BIN is not set: testing/programs FOLDER builds the programs into a folder; " +
 			"set MUSTER_BIN to it")
 	}
-	for _, name := range []string{Muster, Aggregator, Status, Gateway, Relay} {
+	for _, name := range []string{Muster, Aggregator, Status, Gateway, Relay, Jobs} {
 		if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
 			return "", fmt.Errorf("MUSTER_BIN: %w", err)
 		}

@@ -54,6 +54,14 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   spec.labels = {{std::string(kContainerFolderLabel), options.folder},
                  {std::string(kContainerJobLabel), options.job}};
   spec.memory_folders = image.volumes;
+  if (!plan.deployment.empty()) {
+    spec.labels.emplace(kContainerDeploymentLabel, plan.deployment);
+  }
+  if (!options.state.empty()) {
+    std::erase(spec.memory_folders, kStateTarget);  // Docker mounts one folder at a path
+    spec.mounts.push_back(
+        {.source = options.state, .target = std::string(kStateTarget), .read_only = false});
+  }
   spec.network = plan.container.network;
   spec.memory = plan.container.memory;
   spec.nano_cpus = plan.container.nano_cpus;
@@ -220,12 +228,13 @@ absl::StatusOr<CommandEnd> CommandContainer::Result() {
   return failure_.ok() ? absl::StatusOr<CommandEnd>(end_) : failure_;
 }
 
-void CommandContainer::Remove() {
+bool CommandContainer::Remove() {
   streams_.reset();
   const absl::Status status = options_.engine.RemoveContainer(name_);
-  if (status.ok()) return;
+  if (status.ok()) return true;
   Log(LogLevel::kWarning, "a container cannot be removed; remove it by hand",
       {{"container", name_}, {"error", status}});
+  return false;
 }
 
 }  // namespace muster

@@ -18,9 +18,14 @@
 
 namespace muster {
 
+// The path at which the container of a deployment has its state (deployment_state.h).
+inline constexpr std::string_view kStateTarget = "/state";
+
 // The labels of the containers of jobs: the folder of their agent, and the job.
 inline constexpr std::string_view kContainerFolderLabel = "muster.folder";
 inline constexpr std::string_view kContainerJobLabel = "muster.job";
+// The id of the deployment, if it is one.
+inline constexpr std::string_view kContainerDeploymentLabel = "muster.deployment";
 
 // Returns the name of a job's container: two agents may share one daemon.
 std::string ContainerNameOf(const std::string& node, const std::string& job);
@@ -36,6 +41,7 @@ class CommandContainer final : public RunningCommand {
     std::string job;
     JobOutputSink sink;
     std::function<bool()> stopped;  // whether it must not be started any more
+    std::string state;              // the folder at kStateTarget; empty: none
   };
 
   // Creates and starts the container, and pulls the image if the node lacks it. Calls `note` before
@@ -51,7 +57,7 @@ class CommandContainer final : public RunningCommand {
   bool Wait(int wake, absl::Duration limit) override;
   void Signal(int signal) override;
   absl::StatusOr<CommandEnd> Result() override;
-  void Remove() override;
+  bool Remove() override;
 
  private:
   explicit CommandContainer(Options options);

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "services/agent/jobs/deployment_rule.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
@@ -105,7 +106,11 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
   if (!policy.ok()) return verdict;
   auto rule = (*policy)->Allow(RequestOf(verdict.command, verified->signer));
   verdict.status = rule.status();
-  if (rule.ok()) verdict.rule = *std::move(rule);
+  if (!rule.ok()) return verdict;
+  verdict.rule = *std::move(rule);
+  if (verdict.command.container().has_deployment()) {
+    verdict.status = ApplyDeployment(verdict.command.container(), &verdict.rule);
+  }
   return verdict;
 }
 

@@ -28,7 +28,8 @@ struct CommandTrust {
 
 struct Verdict {
   // OK if it may run, otherwise INVALID_COMMAND, COMMAND_REFUSED, OPERATOR_REVOKED, TARGET_REFUSED,
-  // COMMAND_EARLY, COMMAND_EXPIRED, REVOCATIONS_DAMAGED, POLICY_REFUSED or POLICY_UNUSABLE.
+  // COMMAND_EARLY, COMMAND_EXPIRED, REVOCATIONS_DAMAGED, POLICY_REFUSED or POLICY_UNUSABLE; of a
+  // deployment also INVALID_DOCUMENT or INVALID_PARAMETERS.
   absl::Status status;
   // An authorised signer signed it for this node. The node stores it.
   bool genuine = false;
@@ -43,7 +44,8 @@ class CommandJudge {
   // is received.
   static absl::StatusOr<std::unique_ptr<CommandJudge>> Open(CommandTrust trust);
 
-  // Checks signature and chain, revocation, target, time and policy.
+  // Checks signature and chain, revocation, target, time and policy, and the documents and
+  // parameters of a deployment.
   Verdict Judge(const v1::SignedCommand& command, const v1::JobCommand::Target& target,
                 absl::Time now);
 

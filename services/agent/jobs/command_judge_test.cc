@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "services/agent/jobs/job_plan.h"
@@ -158,6 +159,54 @@ TEST_F(CommandJudgeTest, VariableMustBeAdmittedByTheRule) {
   command.add_environment()->set_name("GREETING");
   EXPECT_EQ(Judge(command).status, absl::OkStatus());
   command.mutable_environment(0)->set_name("LD_PRELOAD");
+  ExpectRefused(Judge(command), "POLICY_REFUSED");
+}
+
+class DeploymentJudgeTest : public CommandJudgeTest {
+ protected:
+  DeploymentJudgeTest() {
+    SetPolicy("containers: [{images: ['a@*'], actions: [deployment], memory: 64MiB}]");
+  }
+
+  static v1::Command Deploy() {
+    v1::Command command = TestCommands::Exec({});
+    command.set_action("deployment");
+    command.mutable_container()->set_image(kImage);
+    v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+    deployment.set_deployment(std::string(32, 'd'));
+    deployment.set_action("deploy");
+    deployment.set_type_document(absl::StrCat(
+        "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
+        kImage,
+        "\nlimits: {memory: 1GiB, processes: 3}\n"
+        "parameters: {size: {schema: {type: integer}, required: true}}\n"));
+    deployment.set_parameters(R"({"size": 3})");
+    return command;
+  }
+
+  static inline const std::string kImage = "a@sha256:" + std::string(64, 'a');
+};
+
+TEST_F(DeploymentJudgeTest, RuleHasTheLimitsOfPolicyAndDocuments) {
+  const Verdict verdict = Judge(Deploy());
+  EXPECT_EQ(verdict.status, absl::OkStatus());
+  EXPECT_EQ(verdict.rule.container.memory, int64_t{64} << 20);
+  EXPECT_EQ(verdict.rule.container.processes, 3);
+}
+
+TEST_F(DeploymentJudgeTest, UnresolvableDeploymentIsRefused) {
+  v1::Command command = Deploy();
+  command.mutable_container()->mutable_deployment()->set_parameters(R"({"size": "x"})");
+  ExpectRefused(Judge(command), "INVALID_PARAMETERS");
+  command = Deploy();
+  command.mutable_container()->mutable_deployment()->set_type_document("{}");
+  ExpectRefused(Judge(command), "INVALID_DOCUMENT");
+}
+
+TEST_F(DeploymentJudgeTest, PolicyIsCheckedFirst) {
+  SetPolicy("containers: [{images: ['a@*']}]");
+  v1::Command command = Deploy();
+  command.mutable_container()->mutable_deployment()->set_type_document("{}");
   ExpectRefused(Judge(command), "POLICY_REFUSED");
 }
 

@@ -30,7 +30,7 @@ class CommandProcess final : public RunningCommand {
   bool Wait(int wake, absl::Duration limit) override;
   void Signal(int signal) override { child_->Signal(signal); }
   absl::StatusOr<CommandEnd> Result() override;
-  void Remove() override {}
+  bool Remove() override { return true; }
 
  private:
   CommandProcess(std::unique_ptr<Subprocess> child, JobOutputSink sink);

@@ -32,8 +32,8 @@ struct CommandRule {
   std::vector<std::string> environment;
   absl::Duration time_limit = absl::Hours(1);
   int64_t max_output = int64_t{16} << 20;
-  std::vector<std::string> actions = {"exec"};
-  std::vector<std::string> signers;  // empty: all
+  std::vector<std::string> actions = {"exec"};  // of a rule for containers: {"container"}
+  std::vector<std::string> signers;             // empty: all
   std::vector<std::string> classes;
   // In a rule for containers: patterns of their images, and their limits.
   std::vector<std::string> images;

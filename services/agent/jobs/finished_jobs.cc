@@ -36,7 +36,9 @@ void FinishedJobs::ForgetIf(absl::FunctionRef<bool(const KeepUntil&)> is_over) {
   std::erase_if(jobs_, [&](const auto& entry) {
     const auto& [job, finished] = entry;
     if (!finished || !is_over(finished->keep)) return false;
-    const absl::Status s = RemoveTree(ops_, absl::StrCat(folder_, "/", job));
+    const std::string folder = absl::StrCat(folder_, "/", job);
+    if (prepare_) prepare_(folder);
+    const absl::Status s = RemoveTree(ops_, folder);
     if (!s.ok()) Log(LogLevel::kWarning, "a job cannot be removed", {{"job", job}, {"error", s}});
     return s.ok();
   });

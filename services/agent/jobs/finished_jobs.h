@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGENT_JOBS_FINISHED_JOBS_H_
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,8 +24,10 @@ namespace muster {
 class FinishedJobs {
  public:
   // `folder` contains the folders of jobs. `ops` and `clock` outlive this object.
-  FinishedJobs(FileOps& ops, std::string folder, const Clock& clock)
-      : ops_(ops), folder_(std::move(folder)), clock_(clock) {}
+  // Calls `prepare` with the folder of a job before it removes the folder.
+  FinishedJobs(FileOps& ops, std::string folder, const Clock& clock,
+               std::function<void(const std::string& job_folder)> prepare = {})
+      : ops_(ops), folder_(std::move(folder)), clock_(clock), prepare_(std::move(prepare)) {}
 
   // Adds a job that could run until `latest_end`, the last start and the time limit of its command,
   // and whether it started.
@@ -56,6 +59,7 @@ class FinishedJobs {
   FileOps& ops_;
   const std::string folder_;
   const Clock& clock_;
+  const std::function<void(const std::string& job_folder)> prepare_;
   std::map<std::string, std::optional<Job>> jobs_;  // nothing: it cannot be read
 };
 

@@ -1,6 +1,8 @@
 #include "services/agent/jobs/finished_jobs.h"
 
 #include <cerrno>
+#include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
@@ -107,6 +109,19 @@ TEST_F(FinishedJobsTest, FolderThatCannotBeRemovedIsTriedAgain) {
   EXPECT_TRUE(jobs_.Contains("a"));
   ForgetAfter(absl::ZeroDuration());
   EXPECT_FALSE(jobs_.Contains("a"));
+  EXPECT_FALSE(HasFolder("a"));
+}
+
+TEST_F(FinishedJobsTest, FolderIsPreparedForItsRemoval) {
+  std::vector<std::string> prepared;
+  FinishedJobs jobs(disk_, "/jobs", clock_, [&](const std::string& folder) {
+    EXPECT_TRUE(disk_.Stat(folder).ok());
+    prepared.push_back(folder);
+  });
+  jobs.Add("a", clock_.Now(), /*started=*/true);
+  clock_.Advance(absl::Hours(26));
+  jobs.Forget();
+  EXPECT_EQ(prepared, std::vector<std::string>{"/jobs/a"});
   EXPECT_FALSE(HasFolder("a"));
 }
 

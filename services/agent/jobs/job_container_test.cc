@@ -1,24 +1,13 @@
 // A real Docker daemon; the test reads the outbox as the root relay does.
-#include <signal.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/agent/docker/testing/docker_fixture.h"
-#include "services/agent/jobs/job_process.h"
-#include "services/agent/jobs/job_recovery.h"
-#include "services/common/base/file_ops.h"
-#include "services/common/base/subprocess.h"
+#include "services/agent/jobs/testing/job_container_fixture.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -26,135 +15,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr char kAgentVariable[] = "MUSTER_TEST_AGENT";
-const std::string kJob(32, 'a');
-
-// The records of a job.
-struct Records {
-  std::string out;
-  std::string err;
-  int64_t cut = 0;
-  int started = 0;
-  int finals = 0;
-  v1::JobRecord::Final final;
-};
-
-Records Read(NodeJobFolder& folder) {
-  Records all;
-  for (folder.log()->Rewind();;) {
-    v1::JobRecords next;
-    EXPECT_TRUE(folder.log()->NextRecords(1 << 20, nullptr, &next).ok());
-    if (next.records().empty()) return all;
-    for (const v1::JobRecord& record : next.records()) {
-      if (record.has_started()) ++all.started;
-      if (record.has_output()) {
-        (record.output().stream() == v1::JOB_STREAM_STDERR ? all.err : all.out) +=
-            record.output().data();
-      }
-      if (record.has_cut()) all.cut += record.cut().bytes();
-      if (record.has_final()) {
-        ++all.finals;
-        all.final = record.final();
-      }
-    }
-    folder.log()->Ack(next.records().rbegin()->sequence());
-  }
-}
-
-JobPlan PlanOf(const std::string& image, const std::string& script) {
-  JobPlan plan;
-  plan.argv = {"/bin/sh", "-c", script};
-  plan.user = "65532:65532";
-  plan.time_limit = absl::Minutes(1);
-  plan.max_output = int64_t{16} << 20;
-  plan.image = image;
-  return plan;
-}
-
 // The part of an agent that is killed: see ContainerOfAKilledAgentIsFollowedToItsEnd.
-TEST(KilledAgent, RunsAContainer) {
-  const char* variable = std::getenv(kAgentVariable);
-  if (variable == nullptr) GTEST_SKIP() << "runs as a child of another test";
-  const std::vector<std::string> parts = absl::StrSplit(variable, absl::MaxSplits('|', 3));
-  auto folder = NodeJobFolder::Create(PosixFileOps(), parts[0], kJob, "n1", {}).value();
-  SpoolQuota quota(int64_t{1} << 30);
-  DockerEngine docker(parts[1]);
-  JobProcess({"/agent", "n1", quota, docker}, *folder, kJob, PlanOf(parts[2], parts[3]), [&] {
-    folder->log()->Sync().IgnoreError();
-  }).Run();
-}
+TEST(KilledAgent, RunsAContainer) { RunKilledAgent(); }
 
-class JobContainerTest : public testing::DockerTest {
- protected:
-  JobContainerTest() {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  ~JobContainerTest() override {
-    engine_.RemoveContainer(ContainerNameOf("n1", kJob)).IgnoreError();
-  }
-
-  void Start(const JobPlan& plan) {
-    if (job_ == nullptr) {
-      job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
-    }
-    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_}, *job_, kJob,
-                                            plan, [] {});
-    thread_ = std::thread([this] { process_->Run(); });
-  }
-
-  Records Finish() {
-    thread_.join();
-    EXPECT_EQ(engine_.ListContainers(kContainerFolderLabel, "/agent")->size(), 0u)
-        << "a container was not removed";
-    return Read(*job_);
-  }
-
-  Records Run(const JobPlan& plan) {
-    Start(plan);
-    return Finish();
-  }
-
-  Records Shell(const std::string& script) { return Run(PlanOf(docker_->image(), script)); }
-
-  void AwaitRunning() {
-    ASSERT_TRUE(testing::Await([&] {
-      const auto state = engine_.InspectContainer(ContainerNameOf("n1", kJob));
-      return state.ok() && state->status == "running";
-    }));
-  }
-
-  // Starts an agent that runs the script, and kills it when the container has printed "ready".
-  void KillAgentOf(const std::string& script) {
-    auto agent = Subprocess::Start(
-        {.argv = {"/proc/self/exe", "--gtest_filter=KilledAgent.*"},
-         .environment = {absl::StrCat(kAgentVariable, "=", folder_, "|", docker_->socket(), "|",
-                                      docker_->image(), "|", script)}});
-    ASSERT_TRUE(agent.ok()) << agent.status();
-    const std::string records = absl::StrCat(folder_, "/", kJob, "/records");
-    ASSERT_TRUE(testing::Await([&] {
-      std::ifstream file(records);
-      const std::string text((std::istreambuf_iterator<char>(file)), {});
-      return text.find("ready") != std::string::npos;
-    }));
-    (*agent)->Signal(SIGKILL);
-    (*agent)->Wait(absl::Minutes(1));
-  }
-
-  void Recover() {
-    auto found = RecoverJob(PosixFileOps(), folder_, kJob, "n1");
-    ASSERT_TRUE(found.ok()) << found.status();
-    ASSERT_NE(*found, nullptr);
-    job_ = *std::move(found);
-  }
-
-  const std::string folder_ = ::testing::TempDir() + "/job-container";
-  SpoolQuota quota_{int64_t{1} << 30};
-  DockerEngine engine_{docker_->socket()};
-  std::unique_ptr<NodeJobFolder> job_;
-  std::unique_ptr<JobProcess> process_;
-  std::thread thread_;
-};
+class JobContainerTest : public JobContainerFixture {};
 
 TEST_F(JobContainerTest, OutputAndExitCodeAreRecorded) {
   // A volume of the image would be a folder on the disk of the node, without a limit.
@@ -217,7 +81,7 @@ TEST_F(JobContainerTest, MissingImageAndDaemonAreReasons) {
   job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
   JobProcess({"/agent", "n1", quota_, none}, *job_, kJob, PlanOf(docker_->image(), "true"), [] {
   }).Run();
-  all = Read(*job_);
+  all = ReadRecords(*job_);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);
   EXPECT_EQ(all.final.reason(), "DOCKER_UNREACHABLE");
 }
@@ -230,7 +94,7 @@ TEST_F(JobContainerTest, ContainerOfAnotherAgentIsLeftAlone) {
   ASSERT_TRUE(engine_.CreateContainer(spec).ok());
   Start(PlanOf(docker_->image(), "true"));
   thread_.join();
-  const Records all = Read(*job_);
+  const Records all = ReadRecords(*job_);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);
   EXPECT_EQ(all.final.reason(), "CONTAINER_EXISTS");
   EXPECT_TRUE(engine_.InspectContainer(spec.name).ok());

@@ -117,7 +117,26 @@ absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command)
   if (!command.ParseFromString(signed_command.command())) return errors::JobFolderDamaged(folder_);
   not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
   time_limit_ = FromProto(command.time_limit());
+  has_deployment_ = command.container().has_deployment();
   return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Command::Deployment> NodeJobFolder::ReadDeployment() const {
+  v1::Command command;
+  const auto end =
+      Journal::Read(ops_, JobPath(folder_), [&](std::string_view entry, int64_t) -> absl::Status {
+        if (entry[0] != kCommand) return absl::OkStatus();
+        v1::SignedCommand signed_command;
+        const auto size = static_cast<int>(entry.size() - 1);
+        if (!signed_command.ParseFromArray(entry.data() + 1, size) ||
+            !command.ParseFromString(signed_command.command())) {
+          return errors::JobOfNodeDamaged(folder_);
+        }
+        return absl::OkStatus();
+      });
+  if (!end.ok()) return end.status();
+  if (!command.container().has_deployment()) return errors::JobOfNodeDamaged(folder_);
+  return std::move(*command.mutable_container()->mutable_deployment());
 }
 
 absl::Status NodeJobFolder::Note(char kind, std::string_view body) {

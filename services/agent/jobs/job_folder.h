@@ -19,11 +19,13 @@
 
 namespace muster {
 
-// NODE_FOLDER/jobs/<job>/ holds two journals:
+// NODE_FOLDER/jobs/<job>/ contains two journals:
 //
 //   job       the signed command, which prevents a second run; the leader of its process group,
 //             written before the program starts, or its container; the ack of all records
 //   records   the records (record_outbox.h), until the root relay has all of them
+//
+// and the folder `state` of a deployment, while it runs (deployment_state.h).
 //
 // Not thread-safe; the log is.
 class NodeJobFolder {
@@ -55,6 +57,12 @@ class NodeJobFolder {
   // Returns whether the command may have started.
   bool has_started() const { return process_.has_value() || container_.has_value(); }
   bool done() const { return done_; }
+  const std::string& path() const { return folder_; }
+  // Returns whether the command is that of a deployment.
+  bool has_deployment() const { return has_deployment_; }
+  // Reads the deployment of the command from the disk: it is too large to be kept in memory for
+  // each job. DATA_LOSS (JOURNAL_DAMAGED, JOB_DAMAGED).
+  absl::StatusOr<v1::Command::Deployment> ReadDeployment() const;
 
   absl::Status NoteProcess(const ProcessMark& mark);
   absl::Status NoteContainer(const ContainerMark& mark);
@@ -79,6 +87,7 @@ class NodeJobFolder {
   std::optional<ProcessMark> process_;
   std::optional<ContainerMark> container_;
   bool has_command_ = false;
+  bool has_deployment_ = false;
   bool done_ = false;
   bool records_damaged_ = false;
   std::unique_ptr<Journal> journal_;  // null once it is done

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/documents.h"
 
 namespace muster {
 
@@ -30,6 +31,14 @@ JobPlan MakeJobPlan(const v1::JobCommand& command, const Verdict& verdict) {
   plan.keep_output = !verdict.command.discard_output();
   plan.image = verdict.command.container().image();
   plan.container = verdict.rule.container;
+  if (verdict.command.container().has_deployment()) {
+    const v1::Command::Deployment& deployment = verdict.command.container().deployment();
+    plan.deployment = deployment.deployment();
+    plan.environment.insert(plan.environment.end(),
+                            {absl::StrCat("MUSTER_DEPLOYMENT=", deployment.deployment()),
+                             absl::StrCat("MUSTER_ACTION=", deployment.action()),
+                             absl::StrCat("MUSTER_CONTRACT=", kTemplateContract)});
+  }
   return plan;
 }
 

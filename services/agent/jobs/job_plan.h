@@ -24,6 +24,7 @@ struct JobPlan {
   // The image and the limits of a container; an empty image for a command on the node.
   std::string image;
   ContainerLimits container;
+  std::string deployment;  // its id; empty for another command
 };
 
 // Returns the target that names this node, otherwise any, which the judge refuses.

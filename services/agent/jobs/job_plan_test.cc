@@ -40,6 +40,18 @@ TEST(JobPlanTest, PlanIsOfTheRuleWithTheVariablesOfTheCommand) {
   EXPECT_FALSE(plan.keep_output);
 }
 
+TEST(JobPlanTest, DeploymentHasItsVariables) {
+  Verdict verdict;
+  v1::Command::Deployment& deployment = *verdict.command.mutable_container()->mutable_deployment();
+  deployment.set_deployment("d1");
+  deployment.set_action("destroy");
+  const JobPlan plan = MakeJobPlan({}, verdict);
+  EXPECT_EQ(plan.deployment, "d1");
+  EXPECT_EQ(plan.environment,
+            (std::vector<std::string>{"MUSTER_DEPLOYMENT=d1", "MUSTER_ACTION=destroy",
+                                      "MUSTER_CONTRACT=1"}));
+}
+
 TEST(JobPlanTest, TargetIsTheOneOfThisNode) {
   v1::JobCommand command;
   for (const char* node : {"n1", "n2"}) command.add_targets()->set_node(node);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_process.h"
@@ -23,12 +24,14 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/docker.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
 namespace {
 
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
 constexpr absl::Duration kKillAgain = absl::Seconds(1);
+constexpr absl::Duration kCheckState = absl::Seconds(1);
 // An unreachable Docker neither stops the agent nor keeps the place of a command forever.
 constexpr absl::Duration kAbandonAtStop = absl::Seconds(15);
 constexpr absl::Duration kAbandon = absl::Minutes(10);
@@ -56,6 +59,24 @@ v1::JobRecord TimeLimitFinal(const JobPlan& plan) {
                    absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)))));
 }
 
+v1::JobRecord StateTooLarge(const std::string& what) {
+  return FinalRecord(v1::JOB_OUTCOME_FAILED, "STATE_TOO_LARGE",
+                     absl::StrCat(ToAbsl(kStateTarget), " has ", what));
+}
+
+// Reads the outputs of an ended container.
+WrittenOutputs OutputsOf(const NodeJobFolder& folder, const DeploymentState& state) {
+  const auto deployment = folder.ReadDeployment();
+  const auto resolved = deployment.ok() ? ResolveDeployment(*deployment) : deployment.status();
+  if (!resolved.ok()) return {.problems = {std::string(resolved.status().message())}};
+  return state.ReadOutputs(resolved->outputs());
+}
+
+std::optional<DeploymentState> StateOf(const NodeJobFolder& folder) {
+  if (!folder.has_deployment()) return std::nullopt;
+  return DeploymentState(folder.path());
+}
+
 v1::JobRecord StartedRecord(absl::Time time) {
   v1::JobRecord record;
   ToProto(time, record.mutable_started()->mutable_time());
@@ -72,6 +93,7 @@ JobProcess::JobProcess(const JobHost& host, NodeJobFolder& folder, std::string j
       job_(std::move(job)),
       plan_(std::move(plan)),
       on_records_(std::move(on_records)),
+      state_(StateOf(folder)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void JobProcess::Stop(JobStop why) {
@@ -87,6 +109,7 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
       return folder_.NoteProcess(mark);
     });
   }
+  if (state_) RETURN_IF_ERROR(CreateState());
   return CommandContainer::Start(plan_, ContainerOptions(std::move(sink)), [this] {
     return folder_.NoteContainer({BootId(), absl::Now(), plan_});
   });
@@ -98,7 +121,23 @@ CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
           .node = host_.node,
           .job = job_,
           .sink = std::move(sink),
-          .stopped = [this] { return stop_ != JobStop::kNone || Now() >= limit_at_; }};
+          .stopped = [this] { return stop_ != JobStop::kNone || Now() >= limit_at_; },
+          .state = state_ ? state_->folder() : ""};
+}
+
+absl::Status JobProcess::CreateState() {
+  ASSIGN_OR_RETURN(const auto deployment, folder_.ReadDeployment());
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
+  return state_->Create(ParametersJson(resolved.parameters));
+}
+
+// No container may use it any more.
+void JobProcess::RemoveState() {
+  if (!state_) return;
+  const absl::Status status = state_->Remove();
+  if (status.ok()) return;
+  Log(LogLevel::kWarning, "the state of a deployment cannot be removed; remove it by hand",
+      {{"job", job_}, {"folder", state_->folder()}, {"error", status}});
 }
 
 void JobProcess::Run() {
@@ -110,7 +149,8 @@ void JobProcess::Run() {
   if (!command.ok()) {
     Log(LogLevel::kWarning, "a job's command cannot be started",
         {{"job", job_}, {"error", command.status()}});
-    return AppendWithRetry(FinalOfStart(command.status()));
+    AppendWithRetry(FinalOfStart(command.status()));
+    return RemoveState();
   }
   start_ = StartedRecord(absl::Now());
   RunToEnd(**command, recorder, began);
@@ -121,7 +161,10 @@ void JobProcess::Resume() {
   const ContainerMark& mark = *folder_.container();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
   const auto command = CommandContainer::Adopt(ContainerOptions(SinkOf(recorder)));
-  if (folder_.log()->has_final()) return command->Remove();
+  if (folder_.log()->has_final()) {
+    if (command->Remove()) RemoveState();
+    return;
+  }
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
   if (!folder_.log()->content().started) start_ = StartedRecord(mark.start);
@@ -139,8 +182,8 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   bool ended = false;
   while (!ended && !IsAbandoned()) {
     const absl::Duration now = Now();
-    const absl::Duration next =
-        std::min({EndIfDue(command, now), recorder.flush_at(), StoreStart(now)});
+    const absl::Duration next = std::min(
+        {StopIfTooLarge(now), EndIfDue(command, now), recorder.flush_at(), StoreStart(now)});
     ended = command.Wait(wake_.get(), next - now);
     Drain(wake_);
     news_ = recorder.Flush(Now()) || news_;
@@ -154,8 +197,10 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   if (start_) AppendWithRetry(*std::move(start_));
   if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
-  AppendWithRetry(MakeFinal(end, Now() - began, recorder));
-  if (folder_.log()->has_final()) command.Remove();
+  v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
+  if (state_ && !HandleState(final.mutable_final())) return;
+  AppendWithRetry(std::move(final));
+  if (folder_.log()->has_final() && command.Remove()) RemoveState();
 }
 
 // Returns whether Docker was unreachable for so long that the container cannot be waited for.
@@ -177,6 +222,14 @@ v1::JobRecord JobProcess::FinalOfStart(const absl::Status& failure) const {
                      ToStd(failure.message()));
 }
 
+absl::Duration JobProcess::StopIfTooLarge(absl::Duration now) {
+  if (!state_ || stop_ != JobStop::kNone) return absl::InfiniteDuration();
+  if (now < check_state_at_) return check_state_at_;
+  too_large_ = state_->WhyTooLarge();
+  if (!too_large_.empty()) Stop(JobStop::kStateTooLarge);
+  return check_state_at_ = now + kCheckState;
+}
+
 absl::Duration JobProcess::EndIfDue(RunningCommand& command, absl::Duration now) {
   if (kill_at_ == absl::InfiniteDuration()) {
     if (now >= limit_at_) Stop(JobStop::kTimedOut);
@@ -184,8 +237,9 @@ absl::Duration JobProcess::EndIfDue(RunningCommand& command, absl::Duration now)
     if (ended_by_ == JobStop::kNone) return limit_at_;
     signal_time_ = absl::Now();
     signal_at_ = now;
-    command.Signal(SIGTERM);
-    kill_at_ = now + kKillGrace;
+    const bool at_once = ended_by_ == JobStop::kStateTooLarge;
+    command.Signal(at_once ? SIGKILL : SIGTERM);
+    kill_at_ = now + (at_once ? kKillAgain : kKillGrace);
   }
   if (now >= kill_at_) {
     command.Signal(SIGKILL);
@@ -224,6 +278,8 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
       return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "");
     case JobStop::kTimedOut:
       return TimeLimitFinal(plan_);
+    case JobStop::kStateTooLarge:
+      return StateTooLarge(too_large_);
     case JobStop::kAgentStops:
       return FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_STOPPED",
                          "the agent was stopped, and ended the command");
@@ -242,6 +298,31 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
           : FinalRecord(v1::JOB_OUTCOME_EXITED, ReasonOf(lost), ToStd(lost.message()));
   record.mutable_final()->set_exit_code(end.exit.exit_code);
   return record;
+}
+
+bool JobProcess::HandleState(v1::JobRecord::Final* final) {
+  if (final->outcome() != v1::JOB_OUTCOME_EXITED || folder_.log()->content().outputs) return true;
+  const auto fail = [final](const v1::JobRecord& failed) {
+    final->MergeFrom(failed.final());
+    final->clear_exit_code();
+  };
+  // Also if the container ended before the next check, or while no agent ran.
+  if (const std::string what = state_->WhyTooLarge(); !what.empty()) {
+    fail(StateTooLarge(what));
+    return true;
+  }
+  if (final->exit_code() != 0) return true;
+  WrittenOutputs written = OutputsOf(folder_, *state_);
+  if (!written.problems.empty()) {
+    fail(FinalRecord(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID",
+                     absl::StrJoin(written.problems, "; ")));
+    return true;
+  }
+  if (written.outputs.outputs().empty()) return true;
+  v1::JobRecord record;
+  *record.mutable_outputs() = std::move(written.outputs);
+  AppendWithRetry(std::move(record));
+  return folder_.log()->content().outputs;
 }
 
 absl::Duration JobProcess::StoreStart(absl::Duration now) {

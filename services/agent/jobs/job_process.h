@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/command_container.h"
+#include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/output_recorder.h"
@@ -32,11 +33,13 @@ struct JobHost {
 };
 
 // The reason to end a process early.
-enum class JobStop { kNone, kCancelled, kTimedOut, kAgentStops };
+enum class JobStop { kNone, kCancelled, kTimedOut, kStateTooLarge, kAgentStops };
 
 // Runs one command, on the node or in a container. Its output is always read, so it never waits for
 // the network; the stored output is bounded (output_recorder.h). At its time limit or on Stop it
-// gets SIGTERM, and SIGKILL 5 s later.
+// gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a state
+// (deployment_state.h): if that becomes too large, the container gets SIGKILL. If it exits with 0,
+// its outputs are recorded.
 class JobProcess {
  public:
   // The folder has a log and outlives this. Run calls `on_records` when the log has new records.
@@ -59,16 +62,26 @@ class JobProcess {
   JobOutputSink SinkOf(OutputRecorder& recorder);
   void RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began);
   CommandContainer::Options ContainerOptions(JobOutputSink sink);
+  // Creates the state of a deployment.
+  absl::Status CreateState();
+  void RemoveState();
   v1::JobRecord FinalOfStart(const absl::Status& failure) const;
   // Stores the record of the start, and does not wait for a full disk: output may be stored before
   // it. Returns the time of the next call.
   absl::Duration StoreStart(absl::Duration now);
+  // Stops the container of a deployment if its state is too large. Returns the time of the next
+  // call.
+  absl::Duration StopIfTooLarge(absl::Duration now);
   // Ends the group if it is due. Returns the time of the next call.
   absl::Duration EndIfDue(RunningCommand& command, absl::Duration now);
   bool IsAbandoned() const;
   v1::JobRecord FinalOfEnd(const CommandEnd& end, bool output_missing) const;
   v1::JobRecord MakeFinal(const absl::StatusOr<CommandEnd>& end, absl::Duration took,
                           const OutputRecorder& recorder) const;
+  // Stores the outputs of a deployment that exited with 0. Changes the final record if they are
+  // invalid or the state is too large. Returns false if they cannot be stored: then the next
+  // process of the agent reads them again.
+  bool HandleState(v1::JobRecord::Final* final);
   void AppendWithRetry(v1::JobRecord record);
 
   const JobHost host_;
@@ -77,11 +90,14 @@ class JobProcess {
   const std::string job_;
   const JobPlan plan_;
   const std::function<void()> on_records_;
+  const std::optional<DeploymentState> state_;  // of a deployment
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
   std::atomic<bool> agent_stops_ = false;
   std::optional<v1::JobRecord> start_;  // if it is not stored yet
   absl::Duration store_start_at_;       // monotonic, as the next
+  absl::Duration check_state_at_;
+  std::string too_large_;  // the limit that the state exceeded while the container ran
   absl::Duration limit_at_ = absl::InfiniteDuration();
   absl::Duration kill_at_ = absl::InfiniteDuration();
   JobStop ended_by_ = JobStop::kNone;                // why the group was ended

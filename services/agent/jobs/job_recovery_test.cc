@@ -106,5 +106,26 @@ TEST_F(JobRecoveryTest, RecordsBeforeAFlippedBitAreKept) {
   }
 }
 
+TEST_F(JobRecoveryTest, DeploymentIsReadFromTheDisk) {
+  EXPECT_FALSE((*Recover())->has_deployment());
+  EXPECT_TRUE(absl::IsDataLoss((*Recover())->ReadDeployment().status()));
+  constexpr char kOther[] = "00000000000000000000000000000002";
+  v1::Command command;
+  command.set_job(kOther);
+  command.mutable_container()->mutable_deployment()->set_action("deploy");
+  v1::SignedCommand signed_command;
+  signed_command.set_command(command.SerializeAsString());
+  auto folder = NodeJobFolder::Create(disk_, "/jobs", kOther, kNode, signed_command).value();
+  for (int restarts = 0; restarts < 2; ++restarts) {
+    EXPECT_TRUE(folder->has_deployment());
+    const auto deployment = folder->ReadDeployment();
+    ASSERT_TRUE(deployment.ok()) << deployment.status();
+    EXPECT_EQ(deployment->action(), "deploy");
+    ASSERT_TRUE(folder->NoteContainer({"boot", absl::UnixEpoch(), {.image = "i"}}).ok());
+    folder.reset();
+    folder = RecoverJob(disk_, "/jobs", kOther, kNode).value();
+  }
+}
+
 }  // namespace
 }  // namespace muster

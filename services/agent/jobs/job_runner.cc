@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/job_recovery.h"
@@ -42,7 +43,9 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       folder_(absl::StrCat(options_.trust.folder, "/jobs")),
       quota_(options_.max_spool),
       docker_(options_.docker_socket),
-      finished_(PosixFileOps(), folder_, SystemClock()),
+      // A state is left if the container could not be removed when the job ended.
+      finished_(PosixFileOps(), folder_, SystemClock(),
+                [](const std::string& job) { DeploymentState(job).Remove().IgnoreError(); }),
       cancelled_(std::move(cancelled)),
       records_({options_.trust.node, options_.sign, options_.timers, options_.executor,
                 // One for each job that is cancelled, refused or finished.

@@ -109,6 +109,7 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
     return FitsArgument(pattern, request.image);
   };
   for (const CommandRule& rule : rules_.containers) {
+    if (!Contains(rule.actions, request.action)) continue;
     if (!rule.signers.empty() && !Contains(rule.signers, request.signer)) continue;
     if (std::ranges::none_of(rule.images, fits_image)) continue;
     // Without argv it is the command of the image.
@@ -125,7 +126,8 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
           ? absl::StrCat(file_, " does not exist, or has no rule for containers, to admit")
           : absl::StrCat("no rule for containers in ", file_, " admits");
   return errors::PolicyRefused(absl::StrCat(refusal, " \"", Show(request.argv), "\" in the image ",
-                                            request.image, " (", request.signer, ")"));
+                                            request.image, " (action ", request.action, ", ",
+                                            request.signer, ")"));
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {

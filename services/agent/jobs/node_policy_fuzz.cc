@@ -16,6 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       {.action = "exec", .signer = "alice", .argv = {"uptime"}},
       {.action = "rudder", .signer = "gateway/g", .classes = {"a_1"}},
       {.action = "container", .signer = "alice", .argv = {"sh"}, .image = "a@sha256:b"},
+      {.action = "deployment", .signer = "alice", .image = "a@sha256:b"},
   };
   for (const muster::CommandRequest& request : requests) {
     const auto rule = policy->Allow(request);

@@ -123,8 +123,9 @@ TEST(NodePolicyTest, ListOfTheWrongTypeIsOneMistake) {
   EXPECT_EQ(MistakesIn("commands: [{argv: []}]"), "/etc/policy.yaml:1: argv: is missing or empty");
 }
 
-CommandRequest InContainer(const std::string& image, std::vector<std::string> argv) {
-  return {"container", "alice", std::move(argv), image, {}, {}};
+CommandRequest InContainer(const std::string& image, std::vector<std::string> argv,
+                           const std::string& action = "container") {
+  return {action, "alice", std::move(argv), image, {}, {}};
 }
 
 TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
@@ -184,6 +185,27 @@ TEST(NodePolicyTest, RuleAdmitsOnlyItsKind) {
   ExpectRefused(policy.Allow(Exec({"/bin/true"})).status(), "has no rule for commands");
 }
 
+TEST(NodePolicyTest, DeploymentRequiresARuleWithItsAction) {
+  const std::string image = "sha256:" + std::string(64, 'a');
+  const CommandRequest deployment = InContainer(image, {}, "deployment");
+  ExpectRefused(Policy("containers: [{images: ['*']}]").Allow(deployment).status(),
+                "(action deployment, alice)");
+  EXPECT_TRUE(Policy("containers: [{images: ['*'], actions: [container, deployment]}]")
+                  .Allow(deployment)
+                  .ok());
+  // The first rule that fits applies.
+  const NodePolicy policy = Policy(
+      "containers:\n"
+      "  - {images: ['*'], memory: 1GiB}\n"
+      "  - {images: ['*'], memory: 64MiB, actions: [deployment]}\n");
+  EXPECT_EQ(policy.Allow(deployment)->container.memory, int64_t{64} << 20);
+  EXPECT_EQ(policy.Allow(InContainer(image, {}))->container.memory, int64_t{1} << 30);
+  ExpectRefused(Policy("containers: [{images: ['*'], actions: [deployment]}]")
+                    .Allow(InContainer(image, {}))
+                    .status(),
+                "(action container, alice)");
+}
+
 TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
   const std::string mistakes = MistakesIn(
       "containers:\n"
@@ -199,7 +221,7 @@ TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
        {":2: images: is missing or empty", ":3: images: must be a list",
         ":4: memory: must be a size from 8MiB", ":5: cpus: must be a number from 0.01",
         ":6: processes: must be a number from 1", ":7: argv: ** must be the last",
-        ":8: containers.actions: no such field", ":9: containers: a rule is a map"}) {
+        ":8: actions: an action is container or deployment", ":9: containers: a rule is a map"}) {
     EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << " is not in\n" << mistakes;
   }
 }

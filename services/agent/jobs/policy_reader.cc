@@ -31,6 +31,16 @@ constexpr double kLeastCpus = 0.01;
 constexpr double kMostCpus = 1024;
 constexpr int64_t kMostProcesses = 100'000;
 
+// The actions of a kind of rules.
+struct Actions {
+  std::vector<std::string_view> names;
+  std::string_view mistake;  // about another action
+};
+const Actions kOnNode = {{kExecAction, kRudderAction, kCollectAction},
+                         "an action is exec, rudder or collect"};
+const Actions kInContainer = {{kContainerAction, kDeploymentAction},
+                              "an action is container or deployment"};
+
 // Reads one document and collects its mistakes.
 class PolicyReader {
  public:
@@ -134,7 +144,7 @@ class PolicyReader {
     fields.insert(
         fields.end(),
         {{"directory", [&](const YAML::Node& n) { ReadText(n, "directory", &rule.directory); }},
-         {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n); }},
+         {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n, kOnNode); }},
          {"classes", [&](const YAML::Node& n) { rule.classes = ReadList(n, "classes"); }}});
     const size_t before = mistakes_.size();
     ReadFields(node, "commands.", fields);
@@ -145,12 +155,14 @@ class PolicyReader {
   CommandRule ReadContainer(const YAML::Node& node) {
     CommandRule rule;
     rule.argv = {"**"};
+    rule.actions = {std::string(kContainerAction)};
     rule.user =
         "65532:65532";  // a user without a name: no file of an image or of the node is theirs
     Fields fields = CommonFields(&rule);
     fields.insert(
         fields.end(),
         {{"images", [&](const YAML::Node& n) { rule.images = ReadList(n, "images"); }},
+         {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n, kInContainer); }},
          {"network", [&](const YAML::Node& n) { ReadText(n, "network", &rule.container.network); }},
          {"memory", [&](const YAML::Node& n) { ReadSize(n, "memory", &rule.container.memory); }},
          {"cpus", [&](const YAML::Node& n) { ReadCpus(n, &rule.container.nano_cpus); }},
@@ -224,11 +236,11 @@ class PolicyReader {
     }
   }
 
-  std::vector<std::string> ReadActions(const YAML::Node& node) {
+  std::vector<std::string> ReadActions(const YAML::Node& node, const Actions& known) {
     std::vector<std::string> actions = ReadList(node, "actions");
     for (const std::string& action : actions) {
-      if (action != kExecAction && action != kRudderAction && action != kCollectAction) {
-        Mistake(node, "actions", "an action is exec, rudder or collect");
+      if (std::ranges::find(known.names, action) == known.names.end()) {
+        Mistake(node, "actions", known.mistake);
       }
     }
     return actions;

@@ -60,7 +60,8 @@ class RecordOutbox {
   // before. Returns whether a sent record is unacked.
   bool RewindIfStalled();
 
-  // The records so far: whether one is of the start, and the bytes of their output, and of cuts.
+  // The records so far: whether one is of the start or has outputs, and the bytes of their output,
+  // and of cuts.
   struct Stream {
     int64_t bytes = 0;
     DaemonLogBytes in_log;
@@ -71,6 +72,7 @@ class RecordOutbox {
     Stream err;
     bool cut = false;
     int64_t cut_bytes = 0;
+    bool outputs = false;  // of a deployment
   };
   Content content() const;
 

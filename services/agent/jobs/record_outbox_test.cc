@@ -159,5 +159,19 @@ TEST_F(RecordOutboxTest, SalvageKeepsTheRecordsBeforeTheDamage) {
   EXPECT_EQ(Next(), "first.");
 }
 
+TEST_F(RecordOutboxTest, OutputsAreKnownAfterARestart) {
+  Append(Output("a"));
+  EXPECT_FALSE(log_->content().outputs);
+  v1::JobRecord record;
+  auto& output = *record.mutable_outputs()->add_outputs();
+  output.set_name("url");
+  output.set_value("1");
+  Append(record);
+  EXPECT_TRUE(log_->content().outputs);
+  Open();
+  EXPECT_TRUE(log_->content().outputs);
+  EXPECT_EQ(log_->content().out.bytes, 1);
+}
+
 }  // namespace
 }  // namespace muster

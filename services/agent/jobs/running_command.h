@@ -45,8 +45,9 @@ class RunningCommand {
   // Returns how it ended, after Wait has returned true. An error if that is not known.
   virtual absl::StatusOr<CommandEnd> Result() = 0;
 
-  // Removes what is left of it on the node, when its end is stored.
-  virtual void Remove() = 0;
+  // Removes what is left of it on the node, when its end is stored. Returns whether nothing is left
+  // that may still run.
+  virtual bool Remove() = 0;
 };
 
 }  // namespace muster

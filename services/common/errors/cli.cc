@@ -104,6 +104,12 @@ absl::Status NoJobBeginsWith(std::string_view text) {
                    "List the jobs with `muster job list`.");
 }
 
+absl::Status NoDeploymentBeginsWith(std::string_view text) {
+  return MakeError(absl::StatusCode::kNotFound, "DEPLOYMENT_NOT_FOUND",
+                   absl::StrCat("no deployment id begins with ", ToAbsl(text)),
+                   "List the deployments with `muster deployment list`.");
+}
+
 absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),

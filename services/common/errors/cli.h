@@ -43,6 +43,8 @@ absl::Status NoRuns();
 absl::Status NoRunBeginsWith(std::string_view text);
 // NOT_FOUND, JOB_NOT_FOUND.
 absl::Status NoJobBeginsWith(std::string_view text);
+// NOT_FOUND, DEPLOYMENT_NOT_FOUND.
+absl::Status NoDeploymentBeginsWith(std::string_view text);
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
 // NOT_FOUND, PLUGIN_NOT_FOUND.

@@ -20,4 +20,77 @@ absl::Status InvalidDocument(std::string_view problem) {
                    "Correct the document, and send it again.");
 }
 
+absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid deployment: its command names the image ", ToAbsl(image), ", and its type ", ToAbsl(of_type)),
+                   "Sign a command with the image of the type, or use muster deploy.");
+}
+
+absl::Status DocumentTooLarge(int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid document: it is larger than ", limit, " KiB as JSON"),
+                   "Move long values into the image.");
+}
+
+absl::Status InvalidReference(std::string_view what, std::string_view reference) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_REFERENCE",
+                   absl::StrCat("\"", ToAbsl(reference), "\" names no ", ToAbsl(what), ": it is not NAME or NAME@VERSION"),
+                   "Write a name, or a name and a version, such as ansible@1.2.0 or ansible@1.2.");
+}
+
+absl::Status TypeNotFound(std::string_view reference) {
+  return MakeError(absl::StatusCode::kNotFound, "TYPE_NOT_FOUND",
+                   absl::StrCat("template type \"", ToAbsl(reference), "\" not found"),
+                   "List the types: muster type list. Store one: muster type push FILE.");
+}
+
+absl::Status TemplateNotFound(std::string_view reference) {
+  return MakeError(absl::StatusCode::kNotFound, "TEMPLATE_NOT_FOUND",
+                   absl::StrCat("template \"", ToAbsl(reference), "\" not found"),
+                   "List the templates: muster template list. Store one: muster template create -f FILE.");
+}
+
+absl::Status VersionExists(std::string_view what, std::string_view version) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "VERSION_EXISTS",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(version), " exists with other content"),
+                   "A version never changes. Give the document a new version.");
+}
+
+absl::Status TooManyVersions(std::string_view what, int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_VERSIONS",
+                   absl::StrCat("the limit of versions of ", ToAbsl(what), ", ", limit, ", is reached"),
+                   "Use the stored versions.");
+}
+
+absl::Status InvalidParameters(std::string_view problems) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PARAMETERS",
+                   absl::StrCat("invalid parameters: ", ToAbsl(problems)),
+                   "Correct them. `muster type show` and `muster template show` print the parameters.");
+}
+
+absl::Status InvalidDeployment(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
+                   absl::StrCat("invalid deployment: ", ToAbsl(why)),
+                   "Send a command as deployments.proto describes it, or use muster deploy.");
+}
+
+absl::Status DeploymentNotFound(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kNotFound, "DEPLOYMENT_NOT_FOUND",
+                   absl::StrCat("deployment \"", ToAbsl(deployment), "\" not found"),
+                   "List the deployments: muster deployment list.");
+}
+
+absl::Status DeploymentExists(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "DEPLOYMENT_EXISTS",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " exists with other content"),
+                   "Use a new id for a new deployment.");
+}
+
+absl::Status TooManyDeployments(std::string_view whose, int64_t limit) {
+  return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_DEPLOYMENTS",
+                   absl::StrCat("the limit of deployments", ToAbsl(whose), " that have not ended, ", limit, ", is reached"),
+                   "Wait until some have ended, or cancel them: muster deployment list."),
+                        absl::Seconds(10));
+}
+
 }  // namespace muster::errors

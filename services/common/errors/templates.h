@@ -3,6 +3,7 @@
 #ifndef MUSTER_SERVICES_COMMON_ERRORS_TEMPLATES_H_
 #define MUSTER_SERVICES_COMMON_ERRORS_TEMPLATES_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -14,6 +15,30 @@ namespace muster::errors {
 absl::Status InvalidSchema(std::string_view place, std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status InvalidDocument(std::string_view problem);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status DocumentTooLarge(int64_t limit);
+// INVALID_ARGUMENT, INVALID_REFERENCE.
+absl::Status InvalidReference(std::string_view what, std::string_view reference);
+// NOT_FOUND, TYPE_NOT_FOUND.
+absl::Status TypeNotFound(std::string_view reference);
+// NOT_FOUND, TEMPLATE_NOT_FOUND.
+absl::Status TemplateNotFound(std::string_view reference);
+// ALREADY_EXISTS, VERSION_EXISTS.
+absl::Status VersionExists(std::string_view what, std::string_view version);
+// RESOURCE_EXHAUSTED, TOO_MANY_VERSIONS.
+absl::Status TooManyVersions(std::string_view what, int64_t limit);
+// INVALID_ARGUMENT, INVALID_PARAMETERS.
+absl::Status InvalidParameters(std::string_view problems);
+// INVALID_ARGUMENT, INVALID_COMMAND.
+absl::Status InvalidDeployment(std::string_view why);
+// NOT_FOUND, DEPLOYMENT_NOT_FOUND.
+absl::Status DeploymentNotFound(std::string_view deployment);
+// ALREADY_EXISTS, DEPLOYMENT_EXISTS.
+absl::Status DeploymentExists(std::string_view deployment);
+// RESOURCE_EXHAUSTED, TOO_MANY_DEPLOYMENTS.
+absl::Status TooManyDeployments(std::string_view whose, int64_t limit);
 
 }  // namespace muster::errors
 

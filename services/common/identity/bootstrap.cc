@@ -36,7 +36,7 @@ constexpr unsigned kPublic = 0644;
 constexpr char kFirstOperator[] = "admin";
 constexpr char kServiceName[] = "main";
 constexpr std::array kServices = {ServiceRole::kAggregator, ServiceRole::kStatus,
-                                  ServiceRole::kGateway, ServiceRole::kRelay};
+                                  ServiceRole::kGateway, ServiceRole::kRelay, ServiceRole::kJobs};
 
 class Bootstrapper {
  public:
@@ -220,6 +220,7 @@ absl::Status Bootstrapper::UpdateContext(const Intermediate& intermediate, Opera
   take(options_.status_targets, context.status_targets);
   take(options_.gateway_urls, context.gateway_urls);
   take(options_.relay_targets, context.relay_targets);
+  take(options_.jobs_targets, context.jobs_targets);
   const auto roots = ParseChain(context.fleet_ca_pem);
   if (!roots.ok()) return Annotate(roots.status(), home_.ContextFile());
   if (std::find(roots->begin(), roots->end(), intermediate.root()) == roots->end()) {

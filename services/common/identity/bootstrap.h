@@ -25,6 +25,7 @@ struct BootstrapOptions {
   std::vector<std::string> aggregator_targets;
   std::vector<std::string> status_targets;
   std::vector<std::string> relay_targets;
+  std::vector<std::string> jobs_targets;
   std::vector<std::string> gateway_urls;
 };
 

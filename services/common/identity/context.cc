@@ -58,6 +58,7 @@ absl::StatusOr<OperatorContext> Parse(std::string_view text) {
   fields.List("status_targets", &context.status_targets);
   fields.List("gateway_urls", &context.gateway_urls);
   fields.OptionalList("relay_targets", &context.relay_targets);
+  fields.OptionalList("jobs_targets", &context.jobs_targets);
   if (const std::string fault = fields.Fault(); !fault.empty())
     return errors::InvalidContext(fault);
   RETURN_IF_ERROR(CheckIdentity(context));
@@ -93,6 +94,7 @@ Secret ContextToJson(const OperatorContext& context) {
   json["status_targets"] = context.status_targets;
   json["gateway_urls"] = context.gateway_urls;
   json["relay_targets"] = context.relay_targets;
+  json["jobs_targets"] = context.jobs_targets;
   json["fleet_ca_pem"] = context.fleet_ca_pem;
   json["certificate_chain_pem"] = context.certificate_chain_pem;
   json["private_key_pem"] = std::string(context.private_key_pem.view());

@@ -7,6 +7,7 @@
 //     "status_targets": ["10.0.0.5:7444"],
 //     "gateway_urls": ["https://10.0.0.5:7442"],
 //     "relay_targets": ["10.0.0.5:7445"],
+//     "jobs_targets": ["10.0.0.5:7446"],
 //     "fleet_ca_pem": "-----BEGIN CERTIFICATE-----...",
 //     "certificate_chain_pem": "-----BEGIN CERTIFICATE-----...",
 //     "private_key_pem": "-----BEGIN PRIVATE KEY-----..."
@@ -33,7 +34,8 @@ struct OperatorContext {
   std::vector<std::string> aggregator_targets;  // "host:port"
   std::vector<std::string> status_targets;      // "host:port"
   std::vector<std::string> gateway_urls;        // "https://host:port"
-  std::vector<std::string> relay_targets;       // "host:port"; older files lack it
+  std::vector<std::string> relay_targets;       // "host:port"; older files lack it, as the next
+  std::vector<std::string> jobs_targets;        // "host:port"
   std::string fleet_ca_pem;                     // the fleet's root
   std::string certificate_chain_pem;            // leaf first
   Secret private_key_pem;                       // PKCS#8 or SEC1

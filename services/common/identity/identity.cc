@@ -21,11 +21,12 @@ constexpr size_t kMaxFleet = 253 - kRunIdLength - 1;
 constexpr size_t kMaxLabel = 63;
 constexpr size_t kMaxUri = 2048;  // SPIFFE-ID, section 2.3
 
-constexpr std::array<std::pair<ServiceRole, std::string_view>, 4> kServiceRoles = {{
+constexpr std::array<std::pair<ServiceRole, std::string_view>, 5> kServiceRoles = {{
     {ServiceRole::kAggregator, "aggregator"},
     {ServiceRole::kStatus, "status"},
     {ServiceRole::kGateway, "gateway"},
     {ServiceRole::kRelay, "relay"},
+    {ServiceRole::kJobs, "jobs"},
 }};
 
 template <class... F>
@@ -130,9 +131,11 @@ Role RoleOf(ServiceRole role) {
     case ServiceRole::kGateway:
       return Role::kGateway;
     case ServiceRole::kRelay:
+      return Role::kRelay;
+    case ServiceRole::kJobs:
       break;
   }
-  return Role::kRelay;
+  return Role::kJobs;
 }
 
 Role RoleOf(const Identity& identity) {
@@ -160,6 +163,8 @@ std::string_view RoleName(Role role) {
       return "gateway";
     case Role::kRelay:
       return "relay";
+    case Role::kJobs:
+      return "jobs service";
     case Role::kNode:
       return "node";
     case Role::kRunNode:

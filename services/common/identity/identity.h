@@ -31,7 +31,7 @@ namespace muster {
 // The node of results without a node: those of a plugin that runs once.
 inline constexpr std::string_view kGlobalNode = "global";
 
-enum class ServiceRole { kAggregator, kStatus, kGateway, kRelay };
+enum class ServiceRole { kAggregator, kStatus, kGateway, kRelay, kJobs };
 
 // The name of the root of the tree of relays.
 inline constexpr std::string_view kRootRelay = "root";
@@ -101,6 +101,7 @@ enum class Role {
   kStatus,
   kGateway,
   kRelay,
+  kJobs,
   kNode,
   kRunNode,
   kRunPlugin,
@@ -114,7 +115,7 @@ Role RoleOf(ServiceRole role);
 // "operator", "aggregator", ..., "run node", for messages and logs.
 std::string_view RoleName(Role role);
 
-// Returns "aggregator", "status", "gateway" or "relay", as in a URI.
+// Returns "aggregator", "status", "gateway", "relay" or "jobs", as in a URI.
 std::string_view ServiceRoleName(ServiceRole role);
 std::optional<ServiceRole> ParseServiceRole(std::string_view name);
 

@@ -25,14 +25,15 @@ constexpr uint32_t Set(std::initializer_list<T> members) {
   return bits;
 }
 
-constexpr std::array kAllRoles = {
-    Role::kOperator, Role::kAggregator, Role::kStatus,    Role::kGateway,     Role::kRelay,
-    Role::kNode,     Role::kRunNode,    Role::kRunPlugin, Role::kRunListener, Role::kRunViewer};
+constexpr std::array kAllRoles = {Role::kOperator,    Role::kAggregator, Role::kStatus,
+                                  Role::kGateway,     Role::kRelay,      Role::kJobs,
+                                  Role::kNode,        Role::kRunNode,    Role::kRunPlugin,
+                                  Role::kRunListener, Role::kRunViewer};
 
 constexpr uint32_t kNobody = 0;
 constexpr uint32_t kOperators = Bit(Role::kOperator);
 constexpr uint32_t kServices =
-    Set({Role::kAggregator, Role::kStatus, Role::kGateway, Role::kRelay});
+    Set({Role::kAggregator, Role::kStatus, Role::kGateway, Role::kRelay, Role::kJobs});
 // The sources of results. Relays are not included: they forward results that nodes sign.
 constexpr uint32_t kDeliverers = Set({Role::kNode, Role::kRunNode, Role::kRunPlugin});
 // Sources whose certificate names the node.
@@ -162,11 +163,25 @@ constexpr Row kTable[] = {
      kDirectOnly},
     {"/muster.v1.AttachService/ListAttached",
      {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
-    {"/muster.v1.JobService/SubmitJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/SubmitJob",
+     {{{kOperators | Set({Role::kGateway, Role::kJobs}), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/GetJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/ListJobs", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.JobService/WatchJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/WatchJob",
+     {{{kOperators | Set({Role::kGateway, Role::kJobs}), Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+
+    // Template types, templates and deployments.
+    {"/muster.v1.TemplateService/CreateTemplateType", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.TemplateService/GetTemplateType", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.TemplateService/ListTemplateTypes", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.TemplateService/CreateTemplate", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.TemplateService/GetTemplate", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.TemplateService/ListTemplates", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.DeploymentService/PlanDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.DeploymentService/CreateDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.DeploymentService/GetDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.DeploymentService/ListDeployments", {{{kOperators, Bit(Kind::kFleet)}}}},
 
     // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.
@@ -202,7 +217,7 @@ constexpr Row kTable[] = {
     // fleet;
     // the handler enforces it.
     {"/muster.v1.ChangeService/FollowChanges",
-     {{{Set({Role::kStatus, Role::kGateway, Role::kRelay}), Bit(Kind::kFleet)}}},
+     {{{Set({Role::kStatus, Role::kGateway, Role::kRelay, Role::kJobs}), Bit(Kind::kFleet)}}},
      kDirectOnly},
     {"/muster.v1.ListenerService/SignListenerCertificate",
      {{{Bit(Role::kGateway), Bit(Kind::kListener)}}},

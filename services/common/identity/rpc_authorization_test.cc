@@ -25,6 +25,7 @@ Caller Aggregator() { return Direct(ServiceIdentity{ServiceRole::kAggregator, "a
 Caller Status() { return Direct(ServiceIdentity{ServiceRole::kStatus, "s"}); }
 Caller Gateway() { return Direct(ServiceIdentity{ServiceRole::kGateway, "g"}); }
 Caller Relay() { return Direct(ServiceIdentity{ServiceRole::kRelay, "r"}); }
+Caller Jobs() { return Direct(ServiceIdentity{ServiceRole::kJobs, "j"}); }
 Caller Node() { return Direct(NodeIdentity{"n1"}); }
 Caller RunNode() { return Direct(RunNodeIdentity{kRunA, "p", "n1"}); }
 Caller RunPlugin() { return Direct(RunPluginIdentity{kRunA, "p"}); }
@@ -32,9 +33,10 @@ Caller Listener() { return Direct(RunListenerIdentity{kRunA}); }
 Caller Viewer() { return Direct(RunViewerIdentity{kRunA}); }
 
 // One letter for each role.
-const std::map<char, Caller> kCallers = {
-    {'o', Operator()}, {'a', Aggregator()}, {'s', Status()},    {'g', Gateway()},  {'r', Relay()},
-    {'n', Node()},     {'1', RunNode()},    {'*', RunPlugin()}, {'l', Listener()}, {'v', Viewer()}};
+const std::map<char, Caller> kCallers = {{'o', Operator()}, {'a', Aggregator()}, {'s', Status()},
+                                         {'g', Gateway()},  {'r', Relay()},      {'j', Jobs()},
+                                         {'n', Node()},     {'1', RunNode()},    {'*', RunPlugin()},
+                                         {'l', Listener()}, {'v', Viewer()}};
 
 // The whole table in a second, compact form for reviewers.
 const std::map<std::string, std::string> kExpected = {
@@ -67,7 +69,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.HeartbeatService/RelayHeartbeats", "r"},
     {"/muster.v1.HeartbeatService/SendHeartbeat", "n1*"},
     {"/muster.v1.StatusService/ReportProgress", "n1*"},
-    {"/muster.v1.IdentityService/RenewCertificate", "oasgrn"},
+    {"/muster.v1.IdentityService/RenewCertificate", "oasgrjn"},
     {"/muster.v1.IdentityService/AddOperator", "o"},
     {"/muster.v1.IdentityService/RevokeOperator", "o"},
     {"/muster.v1.IdentityService/ListOperators", "o"},
@@ -77,11 +79,21 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.JoinService/Rejoin", "r"},
     {"/muster.v1.AttachService/Attach", "rn"},
     {"/muster.v1.AttachService/ListAttached", "og"},
-    {"/muster.v1.JobService/SubmitJob", "og"},
+    {"/muster.v1.JobService/SubmitJob", "ogj"},
     {"/muster.v1.JobService/GetJob", "og"},
     {"/muster.v1.JobService/ListJobs", "o"},
-    {"/muster.v1.JobService/WatchJob", "og"},
+    {"/muster.v1.JobService/WatchJob", "ogj"},
     {"/muster.v1.JobService/CancelJob", "og"},
+    {"/muster.v1.TemplateService/CreateTemplateType", "o"},
+    {"/muster.v1.TemplateService/GetTemplateType", "o"},
+    {"/muster.v1.TemplateService/ListTemplateTypes", "o"},
+    {"/muster.v1.TemplateService/CreateTemplate", "o"},
+    {"/muster.v1.TemplateService/GetTemplate", "o"},
+    {"/muster.v1.TemplateService/ListTemplates", "o"},
+    {"/muster.v1.DeploymentService/PlanDeployment", "o"},
+    {"/muster.v1.DeploymentService/CreateDeployment", "o"},
+    {"/muster.v1.DeploymentService/GetDeployment", "o"},
+    {"/muster.v1.DeploymentService/ListDeployments", "o"},
     {"/muster.v1.ShareService/OpenShare", "rn"},
     {"/muster.v1.ShareService/UploadShare", "rn"},
     {"/muster.v1.ShareService/GetShare", "orn"},
@@ -101,16 +113,16 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.EnrollmentService/LabelNode", "o"},
     {"/muster.v1.EnrollmentService/RevokeNode", "o"},
     {"/muster.v1.EnrollmentService/RemoveNode", "o"},
-    {"/muster.v1.ChangeService/FollowChanges", "sgr"},
+    {"/muster.v1.ChangeService/FollowChanges", "sgrj"},
     {"/muster.v1.ListenerService/SignListenerCertificate", "g"},
     {"/muster.v1.ListenerService/ReportListener", "g"},
     {"/muster.v1.ListenerService/ReleaseListener", "g"},
     {"/muster.v1.ListenerService/GetStatusListener", "g"},
     {"/muster.v1.ListenerService/ReportStatusListener", "g"},
     {"/muster.v1.VerdictService/FollowVerdicts", "a"},
-    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "oasgrn1*v"},
-    {"/grpc.health.v1.Health/Check", "oasgrn1*v"},
-    {"/grpc.health.v1.Health/Watch", "oasgrn1*v"},
+    {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", "oasgrjn1*v"},
+    {"/grpc.health.v1.Health/Check", "oasgrjn1*v"},
+    {"/grpc.health.v1.Health/Watch", "oasgrjn1*v"},
     {"/grpc.channelz.v1.Channelz/GetTopChannels", "o"},
     {"/grpc.channelz.v1.Channelz/GetServers", "o"},
     {"/grpc.channelz.v1.Channelz/GetServer", "o"},

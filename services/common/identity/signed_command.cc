@@ -28,6 +28,7 @@ constexpr int64_t kMaxTargets = 50'000;
 constexpr size_t kNonceSize = 16;
 constexpr size_t kMaxVariableName = 128;
 constexpr size_t kMaxClass = 1024;
+constexpr size_t kMaxActionOfType = 253;
 constexpr int64_t kMaxSeconds = 253'402'300'800;  // the year 10000
 
 // Returns "muster-command-v1\n" and the bytes.
@@ -72,15 +73,46 @@ absl::Status CheckArgv(const v1::Command& command) {
   return absl::OkStatus();
 }
 
+// The node reads the documents and the parameters: their content is not checked here.
+absl::Status CheckDeployment(const v1::Command& command) {
+  const v1::Command::Deployment& deployment = command.container().deployment();
+  if (!IsJobId(deployment.deployment())) {
+    return errors::InvalidCommand("the id of the deployment is not 32 lower-case hex digits");
+  }
+  if (deployment.action().empty() || deployment.action().size() > kMaxActionOfType) {
+    return errors::InvalidCommand("the action of the deployment is not 1 to 253 characters");
+  }
+  if (!command.argv().empty() || !command.environment().empty()) {
+    return errors::InvalidCommand("a deployment has no argv and no environment");
+  }
+  if (deployment.type_document().empty()) {
+    return errors::InvalidCommand("the deployment has no type");
+  }
+  if (deployment.type_document().size() > kMaxDocument ||
+      deployment.template_document().size() > kMaxDocument) {
+    return errors::InvalidCommand("a document of the deployment is larger than 24 KiB");
+  }
+  if (deployment.parameters().size() > kMaxParameters) {
+    return errors::InvalidCommand("the parameters of the deployment are larger than 32 KiB");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAction(const v1::Command& command) {
   const std::string& action = command.action();
-  if (action != kExecAction && action != kRudderAction && action != kContainerAction) {
-    return errors::InvalidCommand("action is not \"exec\", \"rudder\" or \"container\"");
-  }
-  if (command.has_container() != (action == kContainerAction)) {
+  const bool in_container = action == kContainerAction || action == kDeploymentAction;
+  if (action != kExecAction && action != kRudderAction && !in_container) {
     return errors::InvalidCommand(
-        "container is set without the action \"container\", or not with it");
+        "action is not \"exec\", \"rudder\", \"container\" or \"deployment\"");
   }
+  if (command.has_container() != in_container) {
+    return errors::InvalidCommand(
+        "container is set exactly with the actions \"container\" and \"deployment\"");
+  }
+  if (command.container().has_deployment() != (action == kDeploymentAction)) {
+    return errors::InvalidCommand("deployment is set exactly with the action \"deployment\"");
+  }
+  if (command.container().has_deployment()) RETURN_IF_ERROR(CheckDeployment(command));
   if (!command.has_container()) return absl::OkStatus();
   if (!IsImageByContent(command.container().image())) {
     return errors::InvalidCommand("the image is neither NAME@sha256:DIGEST nor sha256:ID");

@@ -22,6 +22,13 @@ inline constexpr std::string_view kRudderAction = "rudder";
 // A command in a container. An agent that knows no containers refuses the action: it would run the
 // command on the node itself.
 inline constexpr std::string_view kContainerAction = "container";
+// A deployment in a container. An agent that knows no deployments refuses the action: the container
+// would lack its parameters.
+inline constexpr std::string_view kDeploymentAction = "deployment";
+
+// The limits of a deployment, in bytes.
+inline constexpr size_t kMaxDocument = size_t{24} << 10;    // of its type or its template, as JSON
+inline constexpr size_t kMaxParameters = size_t{32} << 10;  // that it sets, as JSON
 
 // The tolerated clock difference between signer and node.
 inline constexpr absl::Duration kCommandClockSlack = absl::Minutes(5);

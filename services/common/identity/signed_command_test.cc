@@ -268,6 +268,47 @@ TEST_F(SignedCommandTest, ContainerRequiresItsOwnActionAndAnImageByContent) {
   EXPECT_EQ(judged("container", "../a@sha256:" + std::string(64, 'a')), "INVALID_COMMAND");
 }
 
+// The container of an agent that knows no deployments would lack its parameters.
+TEST_F(SignedCommandTest, DeploymentRequiresItsOwnActionAndItsFields) {
+  const auto judged = [&](auto change) {
+    v1::Command command = Command();
+    command.set_action("deployment");
+    command.clear_argv();
+    command.mutable_container()->set_image("a@sha256:" + std::string(64, 'a'));
+    v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+    deployment.set_deployment(std::string(32, 'd'));
+    deployment.set_action("deploy");
+    deployment.set_type_document("{}");
+    change(command, deployment);
+    return Judged(command);
+  };
+  const std::string invalid = "INVALID_COMMAND";
+  EXPECT_EQ(judged([](auto& c, auto& d) {}), "");
+  EXPECT_EQ(judged([](auto& c, auto& d) {
+              d.set_action(std::string(253, 'a'));
+              d.set_type_document(std::string(24 << 10, 'x'));
+              d.set_template_document(std::string(24 << 10, 'x'));
+              d.set_parameters(std::string(32 << 10, 'x'));
+            }),
+            "");
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.set_action("container"); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.mutable_container()->clear_deployment(); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.clear_container(); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.mutable_container()->clear_image(); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.add_argv("sh"); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.add_environment()->set_name("A"); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { c.add_classes("a"); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { d.set_deployment("D1"); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { d.clear_action(); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { d.set_action(std::string(254, 'a')); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { d.clear_type_document(); }), invalid);
+  const std::string large((24 << 10) + 1, 'x');
+  EXPECT_EQ(judged([&](auto& c, auto& d) { d.set_type_document(large); }), invalid);
+  EXPECT_EQ(judged([&](auto& c, auto& d) { d.set_template_document(large); }), invalid);
+  EXPECT_EQ(judged([](auto& c, auto& d) { d.set_parameters(std::string((32 << 10) + 1, 'x')); }),
+            invalid);
+}
+
 TEST_F(SignedCommandTest, TooLargeCommandIsRefused) {
   v1::Command large = Command();
   for (int i = 0; i < 140; ++i) large.add_classes(std::string(1000, 'a'));

@@ -1,8 +1,10 @@
 #include "services/common/jobs/job_record.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
 #include "services/common/errors/jobs.h"
@@ -12,6 +14,7 @@ namespace {
 
 constexpr size_t kMaxJobId = 64;
 constexpr size_t kMaxReason = 63;
+constexpr size_t kMaxOutputName = 128;
 constexpr size_t kMaxSignature = 256;
 constexpr size_t kMaxChain = size_t{16} << 10;
 constexpr size_t kMaxDetail = 4 * 1024;            // 1024 characters
@@ -56,6 +59,33 @@ absl::Status ValidateFinal(const v1::JobRecord::Final& final) {
   return absl::OkStatus();
 }
 
+bool IsOutputName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxOutputName &&
+         !absl::ascii_isdigit(static_cast<unsigned char>(name.front())) &&
+         std::ranges::all_of(name, [](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
+         });
+}
+
+absl::Status ValidateOutputs(const v1::JobRecord::Outputs& outputs) {
+  if (outputs.outputs_size() > kMaxOutputCount) return Invalid("it has more than 64 outputs");
+  size_t bytes = 0;
+  std::string_view before;
+  for (const v1::JobRecord::Outputs::Output& output : outputs.outputs()) {
+    if (!IsOutputName(output.name())) {
+      return Invalid("the name of an output is not [A-Za-z_][A-Za-z0-9_]{0,127}");
+    }
+    if (before >= output.name()) return Invalid("outputs are not sorted by name, each once");
+    // The digest separates the values by line breaks.
+    if (output.value().find_first_of("\r\n") != std::string::npos) {
+      return Invalid("the value of an output has a line break");
+    }
+    before = output.name();
+    bytes += output.name().size() + output.value().size();
+  }
+  return bytes > kMaxOutputs ? Invalid("outputs exceed 32 KiB") : absl::OkStatus();
+}
+
 absl::Status ValidateContent(const v1::JobRecord& record) {
   switch (record.record_case()) {
     case v1::JobRecord::kStarted:
@@ -73,6 +103,8 @@ absl::Status ValidateContent(const v1::JobRecord& record) {
       return absl::OkStatus();
     case v1::JobRecord::kFinal:
       return ValidateFinal(record.final());
+    case v1::JobRecord::kOutputs:
+      return ValidateOutputs(record.outputs());
     case v1::JobRecord::kBranch:
       return Invalid("only the root reports branches");
     case v1::JobRecord::RECORD_NOT_SET:

@@ -9,8 +9,10 @@
 
 namespace muster {
 
-inline constexpr size_t kMaxJobOutput = size_t{32} << 10;    // bytes of one record
-inline constexpr size_t kMaxJobRecord = size_t{48} << 10;    // serialised
+inline constexpr size_t kMaxJobOutput = size_t{32} << 10;  // bytes of one record
+inline constexpr size_t kMaxJobRecord = size_t{48} << 10;  // serialised
+inline constexpr size_t kMaxOutputs = size_t{32} << 10;    // bytes of a deployment on one node
+inline constexpr int kMaxOutputCount = 64;
 inline constexpr size_t kMaxJobRecords = size_t{256} << 10;  // of one message
 
 // Checks size and shape of a record that a node made: names, numbers, times, and the limits of

@@ -5,6 +5,8 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "services/common/base/error.h"
 
@@ -38,14 +40,47 @@ v1::JobRecord Final(const std::function<void(v1::JobRecord::Final&)>& change) {
   });
 }
 
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+v1::JobRecord Outputs(const Values& values) {
+  return Record([&](v1::JobRecord& record) {
+    record.mutable_outputs();
+    for (const auto& [name, value] : values) {
+      auto& output = *record.mutable_outputs()->add_outputs();
+      output.set_name(name);
+      output.set_value(value);
+    }
+  });
+}
+
+// Returns outputs with sorted names.
+Values Many(int count) {
+  Values values;
+  for (int i = 0; i < count; ++i) values.emplace_back("o" + std::to_string(100 + i), "1");
+  return values;
+}
+
 TEST(JobRecordTest, RecordsWithinTheLimitsAreAccepted) {
   for (const v1::JobRecord& record :
        {Record([](v1::JobRecord& r) { r.mutable_started(); }), Output(""),
         Output(std::string(kMaxJobOutput, '\xff')),
         Record([](v1::JobRecord& r) { r.mutable_cut()->set_bytes(int64_t{1} << 40); }),
-        Final([](v1::JobRecord::Final& f) { f.set_detail(std::string(4096, 'x')); }),
+        Final([](v1::JobRecord::Final& f) { f.set_detail(std::string(4096, 'x')); }), Outputs({}),
+        Outputs({{"A", "\"x\""}, {"_b1", ""}, {std::string(128, 'c'), "{\"d\":[1]}"}}),
+        Outputs(Many(64)), Outputs({{"a", std::string(kMaxOutputs - 1, '1')}}),
         Record([](v1::JobRecord&) {})}) {
     EXPECT_TRUE(ValidateJobRecord(record).ok()) << record.ShortDebugString();
+  }
+}
+
+TEST(JobRecordTest, OutputsOutsideTheLimitsAreRefused) {
+  for (const Values& values :
+       {Values{{"", "1"}}, Values{{"1a", "1"}}, Values{{"a-b", "1"}},
+        Values{{std::string(129, 'a'), "1"}}, Values{{"b", "1"}, {"a", "1"}},
+        Values{{"a", "1"}, {"a", "1"}}, Values{{"a", "1\n"}}, Values{{"a", "\r1"}}, Many(65),
+        Values{{"a", std::string(kMaxOutputs, '1')}}}) {
+    EXPECT_EQ(ReasonOf(ValidateJobRecord(Outputs(values))), "INVALID_JOB_RECORD")
+        << values[0].first << ", " << values.size();
   }
 }
 

@@ -29,6 +29,13 @@ std::string Content(const v1::JobRecord& record) {
                           record.output().data());
     case v1::JobRecord::kCut:
       return absl::StrCat("cut\n", record.cut().bytes());
+    case v1::JobRecord::kOutputs: {
+      std::string text = "outputs";
+      for (const v1::JobRecord::Outputs::Output& output : record.outputs().outputs()) {
+        absl::StrAppend(&text, "\n", output.name(), "\n", output.value());
+      }
+      return text;
+    }
     case v1::JobRecord::kFinal: {
       const v1::JobRecord::Final& final = record.final();
       std::string text =

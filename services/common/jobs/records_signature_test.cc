@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
 #include "services/common/identity/authority.h"
 
 namespace muster {
@@ -114,6 +116,24 @@ TEST_F(RecordsSignatureTest, DigestDependsOnEveryRecordAndTheirOrder) {
   RecordsDigest resumed(digest_of({records[0], records[1]}));
   resumed.Add(records[2]);
   EXPECT_EQ(resumed.value(), whole);
+}
+
+TEST_F(RecordsSignatureTest, DigestOfOutputsIsThatOfTheirNamesAndValues) {
+  v1::JobRecord record;
+  record.set_sequence(2);
+  record.mutable_time()->set_seconds(1);
+  for (const auto& [name, value] :
+       std::vector<std::pair<std::string, std::string>>{{"a", "[1]"}, {"b", ""}}) {
+    auto& output = *record.mutable_outputs()->add_outputs();
+    output.set_name(name);
+    output.set_value(value);
+  }
+  EXPECT_EQ(DigestOf(record), DigestBytes(Sha256::Of("2\n1000000000\noutputs\na\n[1]\nb\n")));
+  const std::string whole = DigestOf(record);
+  record.mutable_outputs()->mutable_outputs(1)->set_value("2");
+  EXPECT_NE(DigestOf(record), whole);
+  record.mutable_outputs()->clear_outputs();
+  EXPECT_EQ(DigestOf(record), DigestBytes(Sha256::Of("2\n1000000000\noutputs")));
 }
 
 }  // namespace

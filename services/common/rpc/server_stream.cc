@@ -11,6 +11,7 @@ bool SpeaksForMany(const Identity& caller) {
     case Role::kAggregator:
     case Role::kStatus:
     case Role::kGateway:
+    case Role::kJobs:
     case Role::kRunPlugin:
     case Role::kRunListener:
       return true;

@@ -7,7 +7,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/shares.h"
-#include "services/relay/call_later.h"
+#include "services/common/rpc/call_later.h"
 #include "services/relay/files/share_errors.h"
 #include "services/relay/target_lookup.h"
 

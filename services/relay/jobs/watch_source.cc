@@ -66,6 +66,7 @@ absl::StatusOr<Pull> JobWatchSource::Next(v1::WatchJobResponse* message) {
   RETURN_IF_ERROR(Read(view.end, message));
   message->set_position(reader_->position());
   ended_ = reader_->position() == view.end && view.job.state() != v1::JOB_STATE_RUNNING;
+  message->set_complete(ended_);
   std::string job = view.job.SerializeAsString();
   const bool changed = job != sent_job_;
   if (changed || ended_) {

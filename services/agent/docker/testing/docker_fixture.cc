@@ -17,16 +17,16 @@
 namespace muster::testing {
 namespace {
 
-// Makes an image of busybox, and prints its id.
+// Makes an image of busybox with a command and a volume, and prints its id.
 constexpr char kMakeImage[] = R"(set -eu
 mkdir -p "$1/image/bin" "$1/image/tmp" "$1/image/etc"
 chmod 1777 "$1/image/tmp" # the mode of the image applies to a tmpfs in its place
 cp /usr/bin/busybox "$1/image/bin/"
 for name in $(busybox --list); do
-  [ "$name" = busybox ] || ln -s busybox "$1/image/bin/$name"
+  [ "$name" = busybox ] || ln -sf busybox "$1/image/bin/$name"
 done
 tar -C "$1/image" --sort=name --mtime=@0 --owner=0 --group=0 -c . |
-  docker -H "unix://$2" import -c 'CMD ["/bin/sh"]' -c 'VOLUME /data' -
+  docker -H "unix://$2" import -c "CMD $3" -c "VOLUME $4" -
 )";
 
 std::string Contents(const std::string& path) {
@@ -42,19 +42,23 @@ TestDocker::TestDocker() {
   folder_ = mkdtemp(folder.data());
   socket_ = folder_ + "/docker.sock";
   Start();
+  image_ = MakeImage(R"(["/bin/sh"])");
+}
+
+std::string TestDocker::MakeImage(const std::string& command, const std::string& volume) {
   SubprocessOptions options;
-  options.argv = {"/bin/sh", "-c", kMakeImage, "make-image", folder_, socket_};
+  options.argv = {"/bin/sh", "-c", kMakeImage, "make-image", folder_, socket_, command, volume};
   options.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + folder_};
   options.out = ChildOutput::Tail(4096);
   options.err = ChildOutput::Tail(4096);
   auto child = Subprocess::Start(std::move(options));
   if (!child.ok()) {
     ADD_FAILURE() << child.status();
-    return;
+    return "";
   }
   const ExitStatus exit = *(*child)->Wait(absl::InfiniteDuration());
   EXPECT_TRUE(exit.ok()) << exit.Describe() << ": " << (*child)->StderrTail();
-  image_ = std::string(absl::StripAsciiWhitespace((*child)->StdoutTail()));
+  return std::string(absl::StripAsciiWhitespace((*child)->StdoutTail()));
 }
 
 void TestDocker::Start() {

@@ -20,6 +20,8 @@ class TestDocker {
   const std::string& socket() const { return socket_; }
   // Returns the id of an image with busybox, and with a volume at /data.
   const std::string& image() const { return image_; }
+  // Makes an image with a command, which is a list in JSON, and with a volume. Returns its id.
+  std::string MakeImage(const std::string& command, const std::string& volume = "/data");
 
   // Kills the daemon; its containers run on if they were started with live-restore.
   void Kill();

@@ -39,6 +39,7 @@ struct JobAtRoot {
   int64_t cut = 0;
   int cuts = 0;
   int started = 0;
+  std::optional<v1::JobRecord::Outputs> outputs;
   std::optional<v1::JobRecord::Final> final;
 };
 
@@ -145,6 +146,7 @@ class JobRunnerFixture : public ::testing::Test {
       received.cut += record.cut().bytes();
       ++received.cuts;
     }
+    if (record.has_outputs()) received.outputs = record.outputs();
     if (record.has_final()) received.final = record.final();
   }
 

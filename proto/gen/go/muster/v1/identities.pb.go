@@ -136,7 +136,9 @@ type IssuedCertificate struct {
 	// Base addresses of REST, "https://host:port".
 	GatewayUrls []string `protobuf:"bytes,7,rep,name=gateway_urls,json=gatewayUrls,proto3" json:"gateway_urls,omitempty"`
 	// Addresses of the root relay, "host:port".
-	RelayTargets  []string `protobuf:"bytes,8,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
+	RelayTargets []string `protobuf:"bytes,8,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
+	// Addresses of the jobs service, "host:port".
+	JobsTargets   []string `protobuf:"bytes,9,rep,name=jobs_targets,json=jobsTargets,proto3" json:"jobs_targets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -223,6 +225,13 @@ func (x *IssuedCertificate) GetGatewayUrls() []string {
 func (x *IssuedCertificate) GetRelayTargets() []string {
 	if x != nil {
 		return x.RelayTargets
+	}
+	return nil
+}
+
+func (x *IssuedCertificate) GetJobsTargets() []string {
+	if x != nil {
+		return x.JobsTargets
 	}
 	return nil
 }
@@ -597,7 +606,7 @@ const file_muster_v1_identities_proto_rawDesc = "" +
 	"\acsr_pem\x18\x01 \x01(\tR\x06csrPem\"A\n" +
 	"\x12AddOperatorRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x17\n" +
-	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\xd6\x02\n" +
+	"\acsr_pem\x18\x02 \x01(\tR\x06csrPem\"\xf9\x02\n" +
 	"\x11IssuedCertificate\x12\x10\n" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x122\n" +
 	"\x15certificate_chain_pem\x18\x02 \x01(\tR\x13certificateChainPem\x12 \n" +
@@ -608,7 +617,8 @@ const file_muster_v1_identities_proto_rawDesc = "" +
 	"\x12aggregator_targets\x18\x05 \x03(\tR\x11aggregatorTargets\x12%\n" +
 	"\x0estatus_targets\x18\x06 \x03(\tR\rstatusTargets\x12!\n" +
 	"\fgateway_urls\x18\a \x03(\tR\vgatewayUrls\x12#\n" +
-	"\rrelay_targets\x18\b \x03(\tR\frelayTargets\"F\n" +
+	"\rrelay_targets\x18\b \x03(\tR\frelayTargets\x12!\n" +
+	"\fjobs_targets\x18\t \x03(\tR\vjobsTargets\"F\n" +
 	"\x1eIssueCommandCertificateRequest\x12$\n" +
 	"\x0epublic_key_pem\x18\x01 \x01(\tR\fpublicKeyPem\"\xbd\x01\n" +
 	"\x12CommandCertificate\x12\x10\n" +

@@ -220,7 +220,7 @@ type Command struct {
 	Job     string           `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	Targets *Command_Targets `protobuf:"bytes,3,opt,name=targets,proto3" json:"targets,omitempty"`
 	// The action that the node's policy checks: "exec" for commands of operators, "container" for those in a container,
-	// "rudder" for remote runs of Rudder's API.
+	// "deployment" for those of a deployment, "rudder" for remote runs of Rudder's API.
 	Action string `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	// The program and its arguments: at most 1,000, at most 64 KiB in total. No shell is involved. In a container it may be
 	// empty, for the command of the image.
@@ -729,7 +729,9 @@ type WatchJobResponse struct {
 	// The position after these records.
 	Position int64 `protobuf:"varint,2,opt,name=position,proto3" json:"position,omitempty"`
 	// The current job: in the first and the last response, and after a change.
-	Job           *Job `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	Job *Job `protobuf:"bytes,3,opt,name=job,proto3" json:"job,omitempty"`
+	// The last response: the job has ended, and all of its records were sent.
+	Complete      bool `protobuf:"varint,4,opt,name=complete,proto3" json:"complete,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -783,6 +785,13 @@ func (x *WatchJobResponse) GetJob() *Job {
 		return x.Job
 	}
 	return nil
+}
+
+func (x *WatchJobResponse) GetComplete() bool {
+	if x != nil {
+		return x.Complete
+	}
+	return false
 }
 
 type CancelJobRequest struct {
@@ -1077,6 +1086,7 @@ type JobRecord struct {
 	//	*JobRecord_Cut_
 	//	*JobRecord_Final_
 	//	*JobRecord_Branch_
+	//	*JobRecord_Outputs_
 	Record        isJobRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1192,6 +1202,15 @@ func (x *JobRecord) GetBranch() *JobRecord_Branch {
 	return nil
 }
 
+func (x *JobRecord) GetOutputs() *JobRecord_Outputs {
+	if x != nil {
+		if x, ok := x.Record.(*JobRecord_Outputs_); ok {
+			return x.Outputs
+		}
+	}
+	return nil
+}
+
 type isJobRecord_Record interface {
 	isJobRecord_Record()
 }
@@ -1216,6 +1235,10 @@ type JobRecord_Branch_ struct {
 	Branch *JobRecord_Branch `protobuf:"bytes,14,opt,name=branch,proto3,oneof"`
 }
 
+type JobRecord_Outputs_ struct {
+	Outputs *JobRecord_Outputs `protobuf:"bytes,15,opt,name=outputs,proto3,oneof"`
+}
+
 func (*JobRecord_Started_) isJobRecord_Record() {}
 
 func (*JobRecord_Output_) isJobRecord_Record() {}
@@ -1225,6 +1248,8 @@ func (*JobRecord_Cut_) isJobRecord_Record() {}
 func (*JobRecord_Final_) isJobRecord_Record() {}
 
 func (*JobRecord_Branch_) isJobRecord_Record() {}
+
+func (*JobRecord_Outputs_) isJobRecord_Record() {}
 
 type JobRecords struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1661,7 +1686,8 @@ func (x *Command_Variable) GetValue() string {
 type Command_Container struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An image by its content: NAME@sha256:DIGEST, or sha256:ID for one that the node has. At most 512 characters.
-	Image         string `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	Image         string              `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	Deployment    *Command_Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1703,6 +1729,96 @@ func (x *Command_Container) GetImage() string {
 	return ""
 }
 
+func (x *Command_Container) GetDeployment() *Command_Deployment {
+	if x != nil {
+		return x.Deployment
+	}
+	return nil
+}
+
+// The content that a deployment gives to its container. The node reads the documents and resolves the parameters itself: the signer
+// decides all of them.
+type Command_Deployment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The deployment's id: 32 random lower-case hex digits.
+	Deployment string `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// One of the actions of the type.
+	Action string `protobuf:"bytes,2,opt,name=action,proto3" json:"action,omitempty"`
+	// The documents of the type and of the template, as TemplateService returns them; without a template, the type is
+	// deployed alone. At most 48 KiB together.
+	TypeDocument     string `protobuf:"bytes,3,opt,name=type_document,json=typeDocument,proto3" json:"type_document,omitempty"`
+	TemplateDocument string `protobuf:"bytes,4,opt,name=template_document,json=templateDocument,proto3" json:"template_document,omitempty"`
+	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
+	Parameters    string `protobuf:"bytes,5,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_Deployment) Reset() {
+	*x = Command_Deployment{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_Deployment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_Deployment) ProtoMessage() {}
+
+func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
+func (*Command_Deployment) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+}
+
+func (x *Command_Deployment) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+func (x *Command_Deployment) GetAction() string {
+	if x != nil {
+		return x.Action
+	}
+	return ""
+}
+
+func (x *Command_Deployment) GetTypeDocument() string {
+	if x != nil {
+		return x.TypeDocument
+	}
+	return ""
+}
+
+func (x *Command_Deployment) GetTemplateDocument() string {
+	if x != nil {
+		return x.TemplateDocument
+	}
+	return ""
+}
+
+func (x *Command_Deployment) GetParameters() string {
+	if x != nil {
+		return x.Parameters
+	}
+	return ""
+}
+
 type JobRecord_Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -1712,7 +1828,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1724,7 +1840,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1758,7 +1874,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +1886,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +1928,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1940,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,6 +1970,52 @@ func (x *JobRecord_Cut) GetRecordsSha256() []byte {
 	return nil
 }
 
+// The outputs of a deployment: those of its template that the container wrote. At most one for each node.
+type JobRecord_Outputs struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sorted by name; at most 64, and 32 KiB in total.
+	Outputs       []*JobRecord_Outputs_Output `protobuf:"bytes,1,rep,name=outputs,proto3" json:"outputs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobRecord_Outputs) Reset() {
+	*x = JobRecord_Outputs{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobRecord_Outputs) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobRecord_Outputs) ProtoMessage() {}
+
+func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobRecord_Outputs.ProtoReflect.Descriptor instead.
+func (*JobRecord_Outputs) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 3}
+}
+
+func (x *JobRecord_Outputs) GetOutputs() []*JobRecord_Outputs_Output {
+	if x != nil {
+		return x.Outputs
+	}
+	return nil
+}
+
 // The node's signature of its final record and of all records before it.
 //
 // The digest of a record is the SHA-256 of "<sequence>\n<time>\n<content>". Numbers are decimal, enums are numbers,
@@ -1862,6 +2024,7 @@ func (x *JobRecord_Cut) GetRecordsSha256() []byte {
 //	started\n<time>
 //	output\n<stream>\n<data>
 //	cut\n<bytes>
+//	outputs, and for each output: \n<name>\n<value>
 //	final\n<outcome>\n<exit_code>\n<signal>\n<duration>\n<stdout_bytes>\n<stderr_bytes>\n<reason>\n<detail>
 //
 // The digest of records 1 to n is the SHA-256 of two digests: that of records 1 to n-1, and that of record n. The
@@ -1882,7 +2045,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1894,7 +2057,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1907,7 +2070,7 @@ func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_RecordsSignature.ProtoReflect.Descriptor instead.
 func (*JobRecord_RecordsSignature) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 3}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 4}
 }
 
 func (x *JobRecord_RecordsSignature) GetRecordsSha256() []byte {
@@ -1958,7 +2121,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +2133,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +2146,7 @@ func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_Final.ProtoReflect.Descriptor instead.
 func (*JobRecord_Final) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 4}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 5}
 }
 
 func (x *JobRecord_Final) GetOutcome() JobOutcome {
@@ -2073,7 +2236,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2248,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2098,7 +2261,7 @@ func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_Branch.ProtoReflect.Descriptor instead.
 func (*JobRecord_Branch) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 5}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 6}
 }
 
 func (x *JobRecord_Branch) GetRelay() string {
@@ -2129,6 +2292,59 @@ func (x *JobRecord_Branch) GetDetail() string {
 	return ""
 }
 
+type JobRecord_Outputs_Output struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// JSON without line breaks. Empty for a sensitive output, which is not sent.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobRecord_Outputs_Output) Reset() {
+	*x = JobRecord_Outputs_Output{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobRecord_Outputs_Output) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobRecord_Outputs_Output) ProtoMessage() {}
+
+func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobRecord_Outputs_Output.ProtoReflect.Descriptor instead.
+func (*JobRecord_Outputs_Output) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 3, 0}
+}
+
+func (x *JobRecord_Outputs_Output) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *JobRecord_Outputs_Output) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 type JobCommand_Target struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Node  string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
@@ -2142,7 +2358,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2370,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2203,7 +2419,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2215,7 +2431,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2256,7 +2472,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc2\x05\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\a\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2280,9 +2496,23 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x1a4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\x1a!\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x1a`\n" +
 	"\tContainer\x12\x14\n" +
-	"\x05image\x18\x01 \x01(\tR\x05image\"{\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12=\n" +
+	"\n" +
+	"deployment\x18\x02 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
+	"deployment\x1a\xb6\x01\n" +
+	"\n" +
+	"Deployment\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x01 \x01(\tR\n" +
+	"deployment\x12\x16\n" +
+	"\x06action\x18\x02 \x01(\tR\x06action\x12#\n" +
+	"\rtype_document\x18\x03 \x01(\tR\ftypeDocument\x12+\n" +
+	"\x11template_document\x18\x04 \x01(\tR\x10templateDocument\x12\x1e\n" +
+	"\n" +
+	"parameters\x18\x05 \x01(\tR\n" +
+	"parameters\"{\n" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2306,11 +2536,12 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12\x14\n" +
 	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x12\x1f\n" +
 	"\vomit_output\x18\x04 \x01(\bR\n" +
-	"omitOutput\"\x80\x01\n" +
+	"omitOutput\"\x9c\x01\n" +
 	"\x10WatchJobResponse\x12.\n" +
 	"\arecords\x18\x01 \x03(\v2\x14.muster.v1.JobRecordR\arecords\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12 \n" +
-	"\x03job\x18\x03 \x01(\v2\x0e.muster.v1.JobR\x03job\"$\n" +
+	"\x03job\x18\x03 \x01(\v2\x0e.muster.v1.JobR\x03job\x12\x1a\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"$\n" +
 	"\x10CancelJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\"\xde\x04\n" +
 	"\x03Job\x12\x10\n" +
@@ -2335,7 +2566,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05image\x18\x11 \x01(\tR\x05image\"X\n" +
 	"\x0fJobOutcomeCount\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.muster.v1.JobOutcomeR\aoutcome\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\xdd\t\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\x95\v\n" +
 	"\tJobRecord\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1a\n" +
@@ -2346,7 +2577,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x06output\x18\v \x01(\v2\x1b.muster.v1.JobRecord.OutputH\x00R\x06output\x12,\n" +
 	"\x03cut\x18\f \x01(\v2\x18.muster.v1.JobRecord.CutH\x00R\x03cut\x122\n" +
 	"\x05final\x18\r \x01(\v2\x1a.muster.v1.JobRecord.FinalH\x00R\x05final\x125\n" +
-	"\x06branch\x18\x0e \x01(\v2\x1b.muster.v1.JobRecord.BranchH\x00R\x06branch\x1a9\n" +
+	"\x06branch\x18\x0e \x01(\v2\x1b.muster.v1.JobRecord.BranchH\x00R\x06branch\x128\n" +
+	"\aoutputs\x18\x0f \x01(\v2\x1c.muster.v1.JobRecord.OutputsH\x00R\aoutputs\x1a9\n" +
 	"\aStarted\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1aJ\n" +
 	"\x06Output\x12,\n" +
@@ -2354,7 +2586,12 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x1aB\n" +
 	"\x03Cut\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12%\n" +
-	"\x0erecords_sha256\x18\x02 \x01(\fR\rrecordsSha256\x1a\x8b\x01\n" +
+	"\x0erecords_sha256\x18\x02 \x01(\fR\rrecordsSha256\x1a|\n" +
+	"\aOutputs\x12=\n" +
+	"\aoutputs\x18\x01 \x03(\v2#.muster.v1.JobRecord.Outputs.OutputR\aoutputs\x1a2\n" +
+	"\x06Output\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x1a\x8b\x01\n" +
 	"\x10RecordsSignature\x12%\n" +
 	"\x0erecords_sha256\x18\x01 \x01(\fR\rrecordsSha256\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2454,7 +2691,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -2479,69 +2716,75 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Targets)(nil),            // 20: muster.v1.Command.Targets
 	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
 	(*Command_Container)(nil),          // 22: muster.v1.Command.Container
-	(*JobRecord_Started)(nil),          // 23: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 24: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 25: muster.v1.JobRecord.Cut
-	(*JobRecord_RecordsSignature)(nil), // 26: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 27: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 28: muster.v1.JobRecord.Branch
-	(*JobCommand_Target)(nil),          // 29: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 30: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 31: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 32: google.protobuf.Duration
+	(*Command_Deployment)(nil),         // 23: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 24: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 25: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 26: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 27: muster.v1.JobRecord.Outputs
+	(*JobRecord_RecordsSignature)(nil), // 28: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 29: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 30: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 31: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 32: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 33: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 34: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 35: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	31, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	31, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	32, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	34, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	34, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	35, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	32, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	35, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
-	31, // 11: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	31, // 12: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	34, // 11: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	34, // 12: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 13: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 14: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	31, // 15: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	34, // 15: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 16: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	31, // 17: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	23, // 18: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	24, // 19: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	25, // 20: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	27, // 21: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	28, // 22: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	14, // 23: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
-	4,  // 24: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	29, // 25: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	32, // 26: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	32, // 27: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	32, // 28: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	32, // 29: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	30, // 30: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	31, // 31: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 32: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	2,  // 33: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	32, // 34: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	26, // 35: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 36: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 37: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 38: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 39: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 40: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 41: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 42: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 43: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 44: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 45: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	41, // [41:46] is the sub-list for method output_type
-	36, // [36:41] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	34, // 17: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	24, // 18: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	25, // 19: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	26, // 20: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	29, // 21: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	30, // 22: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	27, // 23: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	14, // 24: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
+	4,  // 25: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
+	32, // 26: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	35, // 27: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	35, // 28: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	35, // 29: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	35, // 30: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	33, // 31: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	23, // 32: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	34, // 33: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 34: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	31, // 35: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 36: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	35, // 37: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	28, // 38: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 39: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 40: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 41: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 42: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 43: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 44: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 45: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 46: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 47: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 48: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	44, // [44:49] is the sub-list for method output_type
+	39, // [39:44] is the sub-list for method input_type
+	39, // [39:39] is the sub-list for extension type_name
+	39, // [39:39] is the sub-list for extension extendee
+	0,  // [0:39] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -2555,6 +2798,7 @@ func file_muster_v1_jobs_proto_init() {
 		(*JobRecord_Cut_)(nil),
 		(*JobRecord_Final_)(nil),
 		(*JobRecord_Branch_)(nil),
+		(*JobRecord_Outputs_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2562,7 +2806,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -32,7 +32,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Served by the root relay. Callers: operators; gateways, except for ListJobs.
+// Served by the root relay. Callers: operators; gateways, except for ListJobs; the jobs service, for its deployments.
 //
 // A node runs a command only if an operator's key signed it for this node and this time, and the node's policy admits
 // it. Relays can neither create nor change a command.
@@ -137,7 +137,7 @@ func (c *jobServiceClient) CancelJob(ctx context.Context, in *CancelJobRequest, 
 // All implementations must embed UnimplementedJobServiceServer
 // for forward compatibility.
 //
-// Served by the root relay. Callers: operators; gateways, except for ListJobs.
+// Served by the root relay. Callers: operators; gateways, except for ListJobs; the jobs service, for its deployments.
 //
 // A node runs a command only if an operator's key signed it for this node and this time, and the node's policy admits
 // it. Relays can neither create nor change a command.

@@ -1,0 +1,215 @@
+#include "cli/commands/deployment_commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/deployment_view.h"
+#include "cli/output/format.h"
+#include "cli/output/job_output.h"
+#include "cli/output/job_view.h"
+#include "cli/output/table.h"
+#include "cli/rpc/deployment_client.h"
+#include "cli/rpc/job_client.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+struct DeploymentArguments {
+  std::string deployment;
+  int limit = 20;
+  bool follow = false;
+};
+
+using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const DeploymentArguments&);
+
+// The clients of one command.
+struct Clients {
+  std::unique_ptr<DeploymentClient> deployments;
+  std::unique_ptr<JobClient> jobs;
+};
+
+absl::StatusOr<Clients> OpenClients(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  Clients clients;
+  ASSIGN_OR_RETURN(clients.deployments, DeploymentClient::Open(context));
+  clients.jobs = std::make_unique<JobClient>(context);
+  return clients;
+}
+
+absl::StatusOr<v1::Deployment> Find(DeploymentClient& client, const std::string& text) {
+  ASSIGN_OR_RETURN(const auto id, client.Resolve(text));
+  return client.Get(id);
+}
+
+absl::StatusOr<int> List(Console& console, const CommandLine& line,
+                         const DeploymentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
+  v1::ListDeploymentsRequest request;
+  request.set_page_size(arguments.limit);
+  ASSIGN_OR_RETURN(const auto list, clients.deployments->List(request));
+  if (line.json) {
+    Json json = Json::array();
+    for (const v1::Deployment& deployment : list.deployments()) json.push_back(ToJson(deployment));
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  if (list.deployments().empty()) {
+    PrintMessage(console, "There are no deployments. Create one: muster deploy --help");
+    return kExitOk;
+  }
+  Table table(
+      {{"DEPLOYMENT"}, {"TEMPLATE"}, {"STATE"}, {"CREATED"}, {"BY"}, {"SUCCEEDED"}, {"PROBLEM"}});
+  for (const v1::Deployment& deployment : list.deployments()) {
+    table.AddRow({deployment.deployment(), SubjectOf(deployment), StateWord(deployment.state()),
+                  HumanTime(FromProto(deployment.create_time()), absl::Now()),
+                  ShortName(deployment.created_by()),
+                  absl::StrCat(deployment.succeeded(), "/", deployment.targets()),
+                  deployment.problem()});
+  }
+  console.out << table.Render(console.width);
+  return kExitOk;
+}
+
+absl::StatusOr<int> Show(Console& console, const CommandLine& line,
+                         const DeploymentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
+  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
+  console.out << (line.json ? Dump(ToJson(deployment))
+                            : DeploymentTable(deployment, console.width));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Outputs(Console& console, const CommandLine& line,
+                            const DeploymentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
+  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
+  Json json = Json::object();
+  Table table({{"NODE"}, {"OUTPUT"}, {"VALUE"}});
+  for (const v1::DeploymentNode& node : deployment.nodes()) {
+    if (!node.has_outputs()) continue;
+    json[node.node()] = ToJson(node.outputs());
+    for (const auto& output : node.outputs().outputs()) {
+      table.AddRow(
+          {node.node(), output.name(), output.value().empty() ? "(sensitive)" : output.value()});
+    }
+  }
+  if (line.json) {
+    console.out << Dump(json);
+  } else if (table.empty()) {
+    PrintMessage(console, "The deployment has no outputs.");
+  } else {
+    console.out << table.Render(console.width);
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> Logs(Console& console, const CommandLine& line,
+                         const DeploymentArguments& arguments) {
+  CatchInterrupts();
+  ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
+  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
+  if (deployment.state() == v1::DEPLOYMENT_STATE_PENDING) {
+    PrintMessage(console, "The deployment is pending: it has no output yet.");
+    return kExitOk;
+  }
+  v1::WatchJobRequest request;
+  request.set_job(deployment.job());
+  JobOutput output(console, line.json);
+  const auto end = clients.jobs->Watch(request, [&](const v1::WatchJobResponse& response) {
+    output.HandleResponse(response);
+    return arguments.follow || response.records_size() > 0;
+  });
+  if (Interrupted()) return kExitInterrupted;
+  RETURN_IF_ERROR(end.status());
+  return end->state() == v1::JOB_STATE_RUNNING ? kExitOk : output.Finish(*end);
+}
+
+absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
+                           const DeploymentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
+  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
+  if (HasEnded(deployment)) {
+    if (line.json) console.out << Dump(ToJson(deployment));
+    PrintMessage(console, absl::StrCat("Deployment ", deployment.deployment(),
+                                       " had already ended: ", StateWord(deployment.state()), "."));
+    return kExitOk;
+  }
+  ASSIGN_OR_RETURN(const auto job, clients.jobs->Cancel(deployment.job()));
+  ASSIGN_OR_RETURN(const auto after, clients.deployments->Get(deployment.deployment()));
+  if (line.json) console.out << Dump(ToJson(after));
+  PrintMessage(console, absl::StrCat("Deployment ", deployment.deployment(),
+                                     " is cancelled: ", SummaryLine(job), "."));
+  return kExitOk;
+}
+
+CLI::App& AddOne(CommandLine& line, CLI::App& group, const CommandText& text,
+                 const std::shared_ptr<DeploymentArguments>& arguments, Handler handler) {
+  CLI::App& command = AddCommand(group, text);
+  if (text.name != "list") {
+    command
+        .add_option("DEPLOYMENT", arguments->deployment,
+                    "The id of the deployment, or a unique prefix of it")
+        ->required()
+        ->type_name("");
+  }
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, arguments, handler](Console& console) {
+    return handler(console, line, *arguments);
+  });
+  return command;
+}
+
+}  // namespace
+
+void AddDeploymentCommands(CommandLine& line) {
+  CLI::App& group = AddCommand(line.app, {.name = "deployment",
+                                          .summary = "List, show, follow and cancel deployments",
+                                          .example = "muster deployment list"});
+  group.require_subcommand(1);
+  const auto arguments = std::make_shared<DeploymentArguments>();
+  CLI::App& list = AddOne(line, group,
+                          {.name = "list",
+                           .summary = "List the newest deployments",
+                           .example = "muster deployment list"},
+                          arguments, List);
+  CLI::Option* limit = list.add_option("--limit", arguments->limit,
+                                       "The maximum number of deployments (default: 20)");
+  limit->type_name("N");
+  AllowRange(*limit, 1, 1'000);
+  AddOne(line, group,
+         {.name = "show",
+          .summary = "Show the parameters of a deployment, who set them, and its outcomes",
+          .example = "muster deployment show 0123456789abcdef0123456789abcdef"},
+         arguments, Show);
+  AddOne(line, group,
+         {.name = "outputs",
+          .summary = "Print the outputs of a deployment on each node",
+          .example = "muster deployment outputs 0123456789abcdef0123456789abcdef"},
+         arguments, Outputs);
+  CLI::App& logs =
+      AddOne(line, group,
+             {.name = "logs",
+              .summary = "Print the output of a deployment, and the reasons for failures",
+              .details = "The exit code is 9 if the deployment has ended and failed on a node.",
+              .example = "muster deployment logs -f 0123456789abcdef0123456789abcdef"},
+             arguments, Logs);
+  logs.add_flag("-f,--follow", arguments->follow,
+                "Follow the output until the deployment has ended");
+  AddOne(line, group,
+         {.name = "cancel",
+          .summary = "Cancel a deployment on all nodes",
+          .details = "Nodes that have not started its container do not start it. Running "
+                     "containers receive SIGTERM, and SIGKILL 5 s later.",
+          .example = "muster deployment cancel 0123456789abcdef0123456789abcdef"},
+         arguments, Cancel);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,233 @@
+#include "cli/commands/template_commands.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/exit_code.h"
+#include "cli/output/deployment_view.h"
+#include "cli/output/format.h"
+#include "cli/output/job_view.h"
+#include "cli/output/table.h"
+#include "cli/rpc/deployment_client.h"
+#include "cli/rpc/session.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kMaxDocumentFile = size_t{1} << 20;
+constexpr int kPage = 1'000;
+
+struct DocumentArguments {
+  std::string file;
+  std::string reference;
+  std::string name;
+};
+
+using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const DocumentArguments&);
+
+absl::StatusOr<std::unique_ptr<DeploymentClient>> OpenClient(const CommandLine& line) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  return DeploymentClient::Open(context);
+}
+
+std::string FormatTime(const google::protobuf::Timestamp& time) {
+  return HumanTime(FromProto(time), absl::Now());
+}
+
+// Returns a document for people: JSON with a line for each value.
+std::string Indented(const std::string& document) {
+  const Json json = Json::parse(document, nullptr, /*allow_exceptions=*/false);
+  return json.is_discarded() ? document : json.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+absl::StatusOr<int> PushType(Console& console, const CommandLine& line,
+                             const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto document, ReadFileBounded(arguments.file, kMaxDocumentFile));
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  ASSIGN_OR_RETURN(const auto type, client->CreateType(document));
+  if (line.json) console.out << Dump(ToJson(type));
+  PrintMessage(console, absl::StrCat("Template type ", type.name(), "@", type.version(),
+                                     " is stored.\nDeploy it: muster deploy --type ", type.name(),
+                                     "@", type.version(), " --node NODE --wait"));
+  return kExitOk;
+}
+
+absl::StatusOr<int> ListTypes(Console& console, const CommandLine& line,
+                              const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  v1::ListTemplateTypesRequest request;
+  request.set_page_size(kPage);
+  request.set_name(arguments.name);
+  Json json = Json::array();
+  Table table({{"TYPE"}, {"FILES"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
+  do {
+    ASSIGN_OR_RETURN(const auto page, client->ListTypes(request));
+    request.set_page_token(page.next_page_token());
+    for (const v1::TemplateType& type : page.types()) {
+      if (line.json) json.push_back(ToJson(type));
+      table.AddRow({absl::StrCat(type.name(), "@", type.version()), type.ad_hoc() ? "yes" : "no",
+                    FormatTime(type.create_time()), ShortName(type.created_by()),
+                    type.description()});
+    }
+  } while (!request.page_token().empty());
+  if (line.json) {
+    console.out << Dump(json);
+  } else if (table.empty()) {
+    PrintMessage(console, "There are no template types. Store one: muster type push FILE");
+  } else {
+    console.out << table.Render(console.width);
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> ShowType(Console& console, const CommandLine& line,
+                             const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  ASSIGN_OR_RETURN(const auto type, client->GetType(arguments.reference));
+  console.out << (line.json ? Dump(ToJson(type)) : Indented(type.document()) + "\n");
+  return kExitOk;
+}
+
+absl::StatusOr<int> CreateTemplate(Console& console, const CommandLine& line,
+                                   const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto document, ReadFileBounded(arguments.file, kMaxDocumentFile));
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  ASSIGN_OR_RETURN(const auto own, client->CreateTemplate(document));
+  if (line.json) console.out << Dump(ToJson(own));
+  PrintMessage(console, absl::StrCat("Template ", own.name(), "@", own.version(), " of type ",
+                                     own.type(), " is stored.\nDeploy it: muster deploy ",
+                                     own.name(), "@", own.version(), " --node NODE --wait"));
+  return kExitOk;
+}
+
+absl::StatusOr<int> ListTemplates(Console& console, const CommandLine& line,
+                                  const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  v1::ListTemplatesRequest request;
+  request.set_page_size(kPage);
+  request.set_name(arguments.name);
+  Json json = Json::array();
+  Table table({{"TEMPLATE"}, {"TYPE"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
+  do {
+    ASSIGN_OR_RETURN(const auto page, client->ListTemplates(request));
+    request.set_page_token(page.next_page_token());
+    for (const v1::Template& own : page.templates()) {
+      if (line.json) json.push_back(ToJson(own));
+      table.AddRow({absl::StrCat(own.name(), "@", own.version()), own.type(),
+                    FormatTime(own.create_time()), ShortName(own.created_by()), own.description()});
+    }
+  } while (!request.page_token().empty());
+  if (line.json) {
+    console.out << Dump(json);
+  } else if (table.empty()) {
+    PrintMessage(console, "There are no templates. Store one: muster template create -f FILE");
+  } else {
+    console.out << table.Render(console.width);
+  }
+  return kExitOk;
+}
+
+absl::StatusOr<int> ShowTemplate(Console& console, const CommandLine& line,
+                                 const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  ASSIGN_OR_RETURN(const auto own, client->GetTemplate(arguments.reference));
+  console.out << (line.json ? Dump(ToJson(own)) : Indented(own.document()) + "\n");
+  return kExitOk;
+}
+
+CLI::App& AddDocumentCommand(CommandLine& line, CLI::App& group, const CommandText& text,
+                             const std::shared_ptr<DocumentArguments>& arguments, Handler handler) {
+  CLI::App& command = AddCommand(group, text);
+  AddJsonOption(line, command);
+  AddContextOption(line, command);
+  SetAction(line, command, [&line, arguments, handler](Console& console) {
+    return handler(console, line, *arguments);
+  });
+  return command;
+}
+
+void AddList(CommandLine& line, CLI::App& group, const CommandText& text,
+             const std::shared_ptr<DocumentArguments>& arguments, Handler handler) {
+  CLI::App& list = AddDocumentCommand(line, group, text, arguments, handler);
+  list.add_option("--name", arguments->name, "Only the versions of this name")->type_name("NAME");
+}
+
+void AddShow(CommandLine& line, CLI::App& group, const CommandText& text,
+             const std::string& argument, const std::shared_ptr<DocumentArguments>& arguments,
+             Handler handler) {
+  CLI::App& show = AddDocumentCommand(line, group, text, arguments, handler);
+  show.add_option(argument, arguments->reference,
+                  "NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the newest version")
+      ->required()
+      ->type_name("");
+}
+
+}  // namespace
+
+void AddTemplateCommands(CommandLine& line) {
+  const auto arguments = std::make_shared<DocumentArguments>();
+  CLI::App& types = AddCommand(
+      line.app, {.name = "type",
+                 .summary = "Store, list and show template types",
+                 .details = "A template type is an image with a description of its parameters and "
+                            "outputs. docs/templates.md describes the document.",
+                 .example = "muster type push shell.yaml"});
+  types.require_subcommand(1);
+  CLI::App& push = AddDocumentCommand(
+      line, types,
+      {.name = "push",
+       .summary = "Store a version of a template type",
+       .details = "A version never changes: the same document again is a success, another document "
+                  "with this version is refused.",
+       .example = "muster type push shell.yaml"},
+      arguments, PushType);
+  push.add_option("FILE", arguments->file, "The document, in YAML or JSON")
+      ->required()
+      ->type_name("");
+  AddList(line, types,
+          {.name = "list",
+           .summary = "List the template types, the newest version first",
+           .example = "muster type list"},
+          arguments, ListTypes);
+  AddShow(line, types,
+          {.name = "show",
+           .summary = "Print the document of a template type",
+           .example = "muster type show shell@1.0.0"},
+          "TYPE", arguments, ShowType);
+
+  CLI::App& templates =
+      AddCommand(line.app, {.name = "template",
+                            .summary = "Store, list and show templates",
+                            .details = "A template narrows the parameters of a template type. "
+                                       "docs/templates.md describes the document.",
+                            .example = "muster template create -f web.yaml"});
+  templates.require_subcommand(1);
+  CLI::App& create = AddDocumentCommand(
+      line, templates,
+      {.name = "create",
+       .summary = "Store a version of a template",
+       .details = "A version never changes: the same document again is a success, another document "
+                  "with this version is refused. The template may not widen what its type decides.",
+       .example = "muster template create -f web.yaml"},
+      arguments, CreateTemplate);
+  create.add_option("-f,--file", arguments->file, "The document, in YAML or JSON")
+      ->required()
+      ->type_name(kFileValue);
+  AddList(line, templates,
+          {.name = "list",
+           .summary = "List the templates, the newest version first",
+           .example = "muster template list"},
+          arguments, ListTemplates);
+  AddShow(line, templates,
+          {.name = "show",
+           .summary = "Print the document of a template",
+           .example = "muster template show web@1.4.0"},
+          "TEMPLATE", arguments, ShowTemplate);
+}
+
+}  // namespace muster::cli

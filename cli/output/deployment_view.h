@@ -1,0 +1,32 @@
+// Template types, templates and deployments, for people and for programs.
+#ifndef MUSTER_CLI_OUTPUT_DEPLOYMENT_VIEW_H_
+#define MUSTER_CLI_OUTPUT_DEPLOYMENT_VIEW_H_
+
+#include <string>
+
+#include "cli/output/json_view.h"
+#include "muster/v1/deployments.pb.h"
+#include "muster/v1/templates.pb.h"
+
+namespace muster::cli {
+
+// Returns "pending", "running", "succeeded", "failed" or "cancelled".
+std::string StateWord(v1::DeploymentState state);
+
+// Returns whether a deployment has ended.
+bool HasEnded(const v1::Deployment& deployment);
+
+// Return JSON with the field names of the protos; documents and values as JSON.
+Json ToJson(const v1::TemplateType& type);
+Json ToJson(const v1::Template& own);
+Json ToJson(const v1::Deployment& deployment);
+
+// Returns "web@1.4.0", or "shell@1.0.0" for a type that is deployed alone.
+std::string SubjectOf(const v1::Deployment& deployment);
+
+// Returns the state, the parameters with their sources, and the outcome of each node.
+std::string DeploymentTable(const v1::Deployment& deployment, int width);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_OUTPUT_DEPLOYMENT_VIEW_H_

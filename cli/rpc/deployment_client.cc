@@ -1,0 +1,161 @@
+#include "cli/rpc/deployment_client.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/exit_code.h"
+#include "cli/rpc/id_prefix.h"
+#include "cli/rpc/unary_call.h"
+#include "muster/v1/deployments.grpc.pb.h"
+#include "muster/v1/templates.grpc.pb.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr int kPage = 1'000;
+
+}  // namespace
+
+struct DeploymentClient::Stubs {
+  std::unique_ptr<v1::TemplateService::Stub> templates;
+  std::unique_ptr<v1::DeploymentService::Stub> deployments;
+  std::string service;  // for messages
+
+  std::string Subject(const std::string& what) const { return absl::StrCat(what, " at ", service); }
+};
+
+DeploymentClient::DeploymentClient(const OperatorContext& context)
+    : stubs_(std::make_unique<Stubs>()) {
+  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
+                                    context.certificate_chain_pem,
+                                    std::string(context.private_key_pem.view()), ""};
+  const auto channel = MakeChannel(ParseTargets(context.jobs_targets),
+                                   MakeChannelCredentials(identity, {ServiceRole::kJobs}));
+  stubs_->templates = v1::TemplateService::NewStub(channel);
+  stubs_->deployments = v1::DeploymentService::NewStub(channel);
+  stubs_->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
+}
+
+DeploymentClient::~DeploymentClient() = default;
+
+absl::StatusOr<std::unique_ptr<DeploymentClient>> DeploymentClient::Open(
+    const OperatorContext& context) {
+  if (context.jobs_targets.empty()) {
+    return UsageError(
+        "the context file names no jobs service",
+        "Create a new context on the machine of the services: muster up, or muster operator add.");
+  }
+  return std::unique_ptr<DeploymentClient>(new DeploymentClient(context));
+}
+
+absl::StatusOr<v1::TemplateType> DeploymentClient::CreateType(const std::string& document) {
+  v1::CreateTemplateTypeRequest request;
+  request.set_document(document);
+  return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::CreateTemplateType, request,
+                   stubs_->Subject("a template type"));
+}
+
+absl::StatusOr<v1::TemplateType> DeploymentClient::GetType(const std::string& reference) {
+  v1::GetTemplateTypeRequest request;
+  request.set_type(reference);
+  return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::GetTemplateType, request,
+                   stubs_->Subject(absl::StrCat("template type ", reference)));
+}
+
+absl::StatusOr<v1::ListTemplateTypesResponse> DeploymentClient::ListTypes(
+    const v1::ListTemplateTypesRequest& request) {
+  return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::ListTemplateTypes, request,
+                   stubs_->Subject("the list of template types"));
+}
+
+absl::StatusOr<v1::Template> DeploymentClient::CreateTemplate(const std::string& document) {
+  v1::CreateTemplateRequest request;
+  request.set_document(document);
+  return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::CreateTemplate, request,
+                   stubs_->Subject("a template"));
+}
+
+absl::StatusOr<v1::Template> DeploymentClient::GetTemplate(const std::string& reference) {
+  v1::GetTemplateRequest request;
+  request.set_template_(reference);
+  return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::GetTemplate, request,
+                   stubs_->Subject(absl::StrCat("template ", reference)));
+}
+
+absl::StatusOr<v1::ListTemplatesResponse> DeploymentClient::ListTemplates(
+    const v1::ListTemplatesRequest& request) {
+  return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::ListTemplates, request,
+                   stubs_->Subject("the list of templates"));
+}
+
+absl::StatusOr<v1::DeploymentPlan> DeploymentClient::Plan(
+    const v1::PlanDeploymentRequest& request) {
+  return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::PlanDeployment, request,
+                   stubs_->Subject("a new deployment"));
+}
+
+absl::StatusOr<v1::Deployment> DeploymentClient::Create(
+    const v1::CreateDeploymentRequest& request) {
+  return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::CreateDeployment, request,
+                   stubs_->Subject("a new deployment"));
+}
+
+absl::StatusOr<v1::Deployment> DeploymentClient::GetPage(const v1::GetDeploymentRequest& request) {
+  return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::GetDeployment, request,
+                   stubs_->Subject(absl::StrCat("deployment ", request.deployment())));
+}
+
+absl::StatusOr<v1::Deployment> DeploymentClient::GetWithoutNodes(const std::string& deployment) {
+  v1::GetDeploymentRequest request;
+  request.set_deployment(deployment);
+  request.set_page_size(1);
+  ASSIGN_OR_RETURN(auto page, GetPage(request));
+  page.clear_nodes();
+  page.clear_next_page_token();
+  return page;
+}
+
+absl::StatusOr<v1::Deployment> DeploymentClient::Get(const std::string& deployment) {
+  v1::GetDeploymentRequest request;
+  request.set_deployment(deployment);
+  v1::Deployment all;
+  do {
+    ASSIGN_OR_RETURN(auto page, GetPage(request));
+    request.set_page_token(page.next_page_token());
+    auto nodes = std::move(*all.mutable_nodes());
+    nodes.MergeFrom(page.nodes());
+    all = std::move(page);
+    *all.mutable_nodes() = std::move(nodes);
+  } while (!request.page_token().empty());
+  return all;
+}
+
+absl::StatusOr<v1::ListDeploymentsResponse> DeploymentClient::List(
+    const v1::ListDeploymentsRequest& request) {
+  return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments, request,
+                   stubs_->Subject("the list of deployments"));
+}
+
+absl::StatusOr<std::string> DeploymentClient::Resolve(const std::string& text) {
+  return ResolveId({"deployment", "deployments", "muster deployment list", kJobIdSize}, text,
+                   FromService(errors::NoDeploymentBeginsWith(text), "the list of deployments"),
+                   [this](const std::string& token) -> absl::StatusOr<IdPage> {
+                     v1::ListDeploymentsRequest request;
+                     request.set_page_size(kPage);
+                     request.set_page_token(token);
+                     ASSIGN_OR_RETURN(const auto list, List(request));
+                     IdPage page = {.ids = {}, .next = list.next_page_token()};
+                     for (const v1::Deployment& deployment : list.deployments()) {
+                       page.ids.push_back(deployment.deployment());
+                     }
+                     return page;
+                   });
+}
+
+}  // namespace muster::cli

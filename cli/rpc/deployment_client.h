@@ -1,0 +1,54 @@
+// Blocking calls to the jobs service.
+#ifndef MUSTER_CLI_RPC_DEPLOYMENT_CLIENT_H_
+#define MUSTER_CLI_RPC_DEPLOYMENT_CLIENT_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "muster/v1/deployments.pb.h"
+#include "muster/v1/templates.pb.h"
+#include "services/common/identity/context.h"
+
+namespace muster::cli {
+
+// A client of the jobs service with the identity of an operator. Every call has a deadline, and is
+// repeated while the service is unavailable: all of them are idempotent. Errors are marked with
+// FromService (exit_code.h). Not thread-safe.
+class DeploymentClient {
+ public:
+  // Fails with a usage error if the context names no jobs service.
+  static absl::StatusOr<std::unique_ptr<DeploymentClient>> Open(const OperatorContext& context);
+  ~DeploymentClient();
+
+  absl::StatusOr<v1::TemplateType> CreateType(const std::string& document);
+  absl::StatusOr<v1::TemplateType> GetType(const std::string& reference);
+  absl::StatusOr<v1::ListTemplateTypesResponse> ListTypes(
+      const v1::ListTemplateTypesRequest& request);
+
+  absl::StatusOr<v1::Template> CreateTemplate(const std::string& document);
+  absl::StatusOr<v1::Template> GetTemplate(const std::string& reference);
+  absl::StatusOr<v1::ListTemplatesResponse> ListTemplates(const v1::ListTemplatesRequest& request);
+
+  absl::StatusOr<v1::DeploymentPlan> Plan(const v1::PlanDeploymentRequest& request);
+  absl::StatusOr<v1::Deployment> Create(const v1::CreateDeploymentRequest& request);
+  // Returns a deployment with all of its nodes.
+  absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
+  // The same without nodes, in one small call.
+  absl::StatusOr<v1::Deployment> GetWithoutNodes(const std::string& deployment);
+  absl::StatusOr<v1::ListDeploymentsResponse> List(const v1::ListDeploymentsRequest& request);
+
+  // Returns the id of the deployment that `text` names: an id, or a unique prefix of one.
+  absl::StatusOr<std::string> Resolve(const std::string& text);
+
+ private:
+  struct Stubs;
+  explicit DeploymentClient(const OperatorContext& context);
+  absl::StatusOr<v1::Deployment> GetPage(const v1::GetDeploymentRequest& request);
+
+  const std::unique_ptr<Stubs> stubs_;
+};
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_RPC_DEPLOYMENT_CLIENT_H_

@@ -1,0 +1,66 @@
+#include "cli/rpc/sign_command.h"
+
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "cli/exit_code.h"
+#include "cli/rpc/unary_call.h"
+#include "muster/v1/identities.grpc.pb.h"
+#include "services/common/base/random_id.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/identity/identity.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/identity/signing_key.h"
+#include "services/common/identity/target_set.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kIdBytes = kJobIdSize / 2;
+
+absl::StatusOr<v1::CommandCertificate> IssueCertificate(const OperatorContext& context,
+                                                        const SigningKey& key) {
+  ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
+  v1::IssueCommandCertificateRequest request;
+  request.set_public_key_pem(public_pem);
+  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
+                                    context.certificate_chain_pem,
+                                    std::string(context.private_key_pem.view()), ""};
+  const auto aggregator = v1::IdentityService::NewStub(
+      MakeChannel(ParseTargets(context.aggregator_targets),
+                  MakeChannelCredentials(identity, {ServiceRole::kAggregator})));
+  return CallUnary(
+      *aggregator, &v1::IdentityService::Stub::IssueCommandCertificate, request,
+      absl::StrCat("the aggregator at ", absl::StrJoin(context.aggregator_targets, ", ")));
+}
+
+}  // namespace
+
+absl::StatusOr<CommandForNodes> SignForNodes(const OperatorContext& context, v1::Command command,
+                                             std::vector<std::string> nodes) {
+  ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
+  ASSIGN_OR_RETURN(const auto certificate, IssueCertificate(context, key));
+  command.set_fleet(context.fleet);
+  if (command.job().empty()) command.set_job(RandomHex(kIdBytes));
+  command.set_nonce(absl::HexStringToBytes(RandomHex(kIdBytes)));
+  CommandForNodes result;
+  if (!command.targets().all()) {
+    const TargetSet targets(std::move(nodes));
+    command.mutable_targets()->set_nodes_sha256(targets.root());
+    command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
+    result.nodes.assign(targets.names().begin(), targets.names().end());
+  }
+  auto signed_command = SignCommand(command, key, certificate.certificate_chain_pem());
+  if (absl::IsInvalidArgument(signed_command.status())) {
+    return AsUsageError(signed_command.status());
+  }
+  RETURN_IF_ERROR(signed_command.status());
+  result.command = *std::move(signed_command);
+  return result;
+}
+
+}  // namespace muster::cli

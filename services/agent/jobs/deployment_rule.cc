@@ -1,0 +1,49 @@
+#include "services/agent/jobs/deployment_rule.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/errors/templates.h"
+#include "services/common/templates/resolved_deployment.h"
+
+namespace muster {
+namespace {
+
+constexpr char kNoNetwork[] = "none";
+
+template <typename T>
+void Lower(const std::optional<T>& limit, T* value) {
+  if (limit) *value = std::min(*value, *limit);
+}
+
+}  // namespace
+
+absl::Status ApplyDeployment(const v1::Command::Container& container, CommandRule* rule) {
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(container.deployment()));
+  if (resolved.type.image != container.image()) {
+    return errors::DeploymentImageDiffers(container.image(), resolved.type.image);
+  }
+  if (resolved.type.network == kNoNetwork) {
+    rule->container.network = kNoNetwork;
+  } else if (resolved.type.network != rule->container.network) {
+    return errors::PolicyRefused(
+        absl::StrCat("the type of the deployment requires the network \"", resolved.type.network,
+                     "\", and the rule of the policy that admits its image has the network \"",
+                     rule->container.network, "\""));
+  }
+  const TemplateLimits& limits = resolved.limits;
+  Lower(limits.memory, &rule->container.memory);
+  Lower(limits.processes, &rule->container.processes);
+  Lower(limits.time, &rule->time_limit);
+  Lower(limits.output, &rule->max_output);
+  std::optional<int64_t> nano_cpus;
+  if (limits.cpus) nano_cpus = static_cast<int64_t>(*limits.cpus * 1e9);
+  Lower(nano_cpus, &rule->container.nano_cpus);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

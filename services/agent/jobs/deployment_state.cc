@@ -1,0 +1,187 @@
+#include "services/agent/jobs/deployment_state.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "nlohmann/json.hpp"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/unique_fd.h"
+#include "services/common/base/utf8.h"
+#include "services/common/jobs/job_record.h"
+
+namespace muster {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
+constexpr mode_t kAnyUserReads = 0444;
+constexpr int kMaxDepth = 32;  // of a value, as in its schema
+
+// Sets the mode itself: the umask does not apply.
+absl::Status MakeOpenFolder(const std::string& path) {
+  if (mkdir(path.c_str(), S_IRWXU) != 0) return ErrnoError(errno, "create", path);
+  if (chmod(path.c_str(), kAnyUserWrites) != 0) return ErrnoError(errno, "set the mode of", path);
+  return absl::OkStatus();
+}
+
+absl::Status WriteReadOnly(const std::string& path, std::string_view content) {
+  const UniqueFd fd(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kAnyUserReads));
+  if (!fd.valid()) return ErrnoError(errno, "create", path);
+  if (fchmod(fd.get(), kAnyUserReads) != 0) return ErrnoError(errno, "set the mode of", path);
+  while (!content.empty()) {
+    const ssize_t n = write(fd.get(), content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, "write", path);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+// Reads the outputs of one container.
+class OutputReader {
+ public:
+  // The folder may be invalid: then no output was written.
+  OutputReader(UniqueFd folder, WrittenOutputs* written)
+      : folder_(std::move(folder)), written_(*written) {}
+
+  void Read(const Output& output) {
+    const std::optional<std::string> content = Content(output.name);
+    if (too_large_) return;
+    if (!content) {
+      if (output.required && !faulty_) Problem(output.name, "is missing");
+      return;
+    }
+    const std::optional<Json> value = ValueOf(output.name, *content);
+    if (!value) return;
+    const std::vector<std::string> faults = output.schema.Validate(*value);
+    for (const std::string& fault : faults) {
+      if (output.sensitive) return Problem(output.name, "the schema does not admit the value");
+      written_.problems.push_back(output.name + fault);
+    }
+    if (faults.empty()) Add(output, *value);
+  }
+
+  void Finish() {
+    if (too_large_ || bytes_ > kMaxOutputs) {
+      written_.problems.push_back(
+          absl::StrCat("the outputs are larger than ", kMaxOutputs >> 10, " KiB together"));
+    }
+    if (written_.outputs.outputs_size() > kMaxOutputCount) {
+      written_.problems.push_back(absl::StrCat("more than ", kMaxOutputCount, " outputs"));
+    }
+  }
+
+ private:
+  void Problem(const std::string& name, std::string_view what) {
+    written_.problems.push_back(absl::StrCat(name, ": ", std::string(what)));
+  }
+
+  // Returns nothing for a missing file, and for one that cannot be read: then faulty_ is set.
+  std::optional<std::string> Content(const std::string& name) {
+    faulty_ = false;
+    if (!folder_.valid()) return std::nullopt;
+    const UniqueFd file(
+        openat(folder_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat info = {};
+    if (!file.valid() && errno == ENOENT) return std::nullopt;
+    if (!file.valid() && errno != ELOOP) return Fault(name, strerror(errno));
+    if (!file.valid() || fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      return Fault(name, "it is not a regular file");
+    }
+    std::string content;
+    std::array<char, 4096> buffer;
+    for (;;) {
+      const ssize_t n = read(file.get(), buffer.data(), buffer.size());
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return Fault(name, strerror(errno));
+      if (n == 0) return content;
+      content.append(buffer.data(), static_cast<size_t>(n));
+      read_ += static_cast<size_t>(n);
+      too_large_ = read_ > kMaxOutputs;
+      if (too_large_) return std::nullopt;
+    }
+  }
+
+  std::optional<std::string> Fault(const std::string& name, std::string_view why) {
+    faulty_ = true;
+    Problem(name, absl::StrCat("cannot be read: ", std::string(why)));
+    return std::nullopt;
+  }
+
+  std::optional<Json> ValueOf(const std::string& name, const std::string& content) {
+    if (!IsUtf8(content)) {
+      Problem(name, "is not UTF-8");
+      return std::nullopt;
+    }
+    bool deep = false;
+    Json value = Json::parse(
+        content,
+        [&deep](int depth, Json::parse_event_t, Json&) {
+          deep = deep || depth > kMaxDepth;
+          return !deep;
+        },
+        /*allow_exceptions=*/false);
+    if (value.is_discarded()) {
+      return Json(content.ends_with('\n') ? content.substr(0, content.size() - 1) : content);
+    }
+    if (!deep) return value;
+    Problem(name, absl::StrCat("has more than ", kMaxDepth, " levels"));
+    return std::nullopt;
+  }
+
+  void Add(const Output& output, const Json& value) {
+    auto& added = *written_.outputs.add_outputs();
+    added.set_name(output.name);
+    if (!output.sensitive)
+      added.set_value(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    bytes_ += added.name().size() + added.value().size();
+  }
+
+  const UniqueFd folder_;
+  WrittenOutputs& written_;
+  size_t read_ = 0;   // bytes of files
+  size_t bytes_ = 0;  // of names and values
+  bool too_large_ = false;
+  bool faulty_ = false;
+};
+
+}  // namespace
+
+DeploymentState::DeploymentState(const std::string& job_folder)
+    : folder_(std::filesystem::absolute(job_folder) / "state") {}
+
+absl::Status DeploymentState::Create(std::string_view parameters) const {
+  RETURN_IF_ERROR(MakeOpenFolder(folder_));
+  RETURN_IF_ERROR(WriteReadOnly(folder_ + "/parameters.json", parameters));
+  return MakeOpenFolder(folder_ + "/outputs");
+}
+
+WrittenOutputs DeploymentState::ReadOutputs(
+    const std::map<std::string, const Output*>& declared) const {
+  constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  WrittenOutputs written;
+  const UniqueFd state(open(folder_.c_str(), kFolder));
+  UniqueFd outputs(openat(state.get(), "outputs", kFolder));
+  if (!state.valid() || (!outputs.valid() && errno != ENOENT)) {
+    written.problems.push_back("/state/outputs is not a folder that the agent may read");
+    return written;
+  }
+  OutputReader reader(std::move(outputs), &written);
+  for (const auto& [name, output] : declared) reader.Read(*output);
+  reader.Finish();
+  return written;
+}
+
+}  // namespace muster

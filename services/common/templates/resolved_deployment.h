@@ -1,0 +1,44 @@
+// The content of a deployment: its documents and parameters, resolved.
+#ifndef MUSTER_SERVICES_COMMON_TEMPLATES_RESOLVED_DEPLOYMENT_H_
+#define MUSTER_SERVICES_COMMON_TEMPLATES_RESOLVED_DEPLOYMENT_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/jobs.pb.h"
+#include "nlohmann/json.hpp"
+#include "services/common/identity/signed_command.h"  // kMaxDocument and kMaxParameters
+#include "services/common/templates/documents.h"
+#include "services/common/templates/parameters.h"
+
+namespace muster {
+
+struct ResolvedDeployment {
+  TypeDocument type;
+  std::optional<TemplateDocument> own;  // nothing: the type is deployed alone
+  std::map<std::string, ResolvedValue> parameters;
+  TemplateLimits limits;  // of the template where it has one, else of the type
+
+  // Returns the outputs of type and template, by name.
+  std::map<std::string, const Output*> outputs() const;
+};
+
+// Resolves the parameters, and checks the action. The jobs service and each node call it with the
+// same content, so both decide alike. INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_PARAMETERS).
+absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployment& deployment);
+
+// Returns the values as one JSON object, as the container gets them.
+std::string ParametersJson(const std::map<std::string, ResolvedValue>& parameters);
+
+// Reads a JSON object of at most kMaxParameters with at most 32 levels. INVALID_ARGUMENT
+// (INVALID_PARAMETERS).
+absl::StatusOr<std::map<std::string, nlohmann::json>> ReadParameterValues(std::string_view text);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_COMMON_TEMPLATES_RESOLVED_DEPLOYMENT_H_

@@ -1,0 +1,22 @@
+#include "services/jobs/config.h"
+
+#include "services/common/service/common_fields.h"
+
+namespace muster {
+
+void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
+  BindStateFolder(&config->state_folder,
+                  "The folder of the certificate, tls/, and of the state, jobs.db.", file);
+  file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
+  file->AddressList("aggregator_targets", &config->aggregator_targets,
+                    "The addresses of the aggregator: host:port each.");
+  file->AddressList("relay_targets", &config->relay_targets,
+                    "The addresses of the root relay: host:port each.");
+  BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);
+  BindLogConfig(&config->log, file);
+  file->Duration("drain", &config->drain, "How long a stop waits for calls in progress.",
+                 absl::ZeroDuration(), absl::Minutes(10));
+  file->Int("threads.requests", &config->request_threads, "Threads for requests.", 1, 256);
+}
+
+}  // namespace muster

@@ -1,0 +1,91 @@
+// Submits the command of one deployment, and follows its job.
+#ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_FOLLOWER_H_
+#define MUSTER_SERVICES_JOBS_DEPLOYMENT_FOLLOWER_H_
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/base/backoff.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/executor.h"
+#include "services/common/base/mutex.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/timers.h"
+#include "services/common/rpc/service_channel.h"
+#include "services/common/service/stream_follower.h"
+#include "services/jobs/deployment_store.h"
+
+namespace muster {
+
+// The root relay gets the command until it accepts or refuses it: the job's id makes a repeated
+// call harmless. Then the records of the job are stored as they arrive, from the stored position
+// on.
+//
+// A command that the relay refuses as expired may have been accepted before, by a call whose answer
+// was lost: only a relay that does not know the job proves that it did not run.
+class DeploymentFollower {
+ public:
+  // The references outlive the follower.
+  struct Parts {
+    DeploymentStore& store;
+    GetChannel relay;  // the root relay
+    const Clock& clock;
+    TimerService& timers;
+    Executor& executor;  // tasks wait for the disk
+  };
+
+  // Begins. Calls `ended` once, from a task of the executor, when the deployment has ended. `ended`
+  // must not destroy the follower.
+  DeploymentFollower(Parts parts, std::string deployment, std::function<void()> ended);
+
+  // Stops: cancels the calls, and waits for its tasks. `ended` is not called any more.
+  ~DeploymentFollower();
+
+ private:
+  using Follower = StreamFollower<v1::WatchJobRequest, v1::WatchJobResponse>;
+
+  // The answer to the submission, which may outlive the follower.
+  struct Answer {
+    Mutex mutex;
+    ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null: the follower was destroyed
+    std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
+  };
+
+  // The task. It submits, handles the answer, and starts the watch.
+  void Step();
+  void Submit();
+  void HandleAnswer(const absl::Status& status);
+  void Watch();
+  void HandleResponse(const v1::WatchJobResponse& response, Follower::Done done);
+  void HandleWatchEnd(const absl::Status& why);
+  void SetProblem(const absl::Status& why);
+  void Fail(const absl::Status& why);
+  // Ends the follower if `stored` is OK or the deployment has ended; otherwise tries again later.
+  void EndOrRetry(const absl::Status& stored);
+
+  const Parts parts_;
+  const std::string deployment_;
+  const std::function<void()> ended_;
+  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  // Used by the task.
+  Backoff backoff_;
+  std::string job_;
+  std::string problem_;  // as stored
+  bool submitted_ = false;
+  absl::Status refused_;  // why the relay refused the command, while it is not known if it ran
+  bool is_over_ = false;
+  Mutex mutex_;
+  std::optional<v1::Job> complete_ ABSL_GUARDED_BY(mutex_);   // all records are stored
+  std::optional<absl::Status> lost_ ABSL_GUARDED_BY(mutex_);  // why the job cannot be watched
+  int64_t position_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<Follower> watch_;  // made by the task
+  ScheduledTask task_;               // last: it uses the members above
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_DEPLOYMENT_FOLLOWER_H_

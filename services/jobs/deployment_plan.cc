@@ -1,0 +1,132 @@
+#include "services/jobs/deployment_plan.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/identity.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/errors/templates.h"
+#include "services/common/identity/certificate.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/common/templates/resolved_deployment.h"
+
+namespace muster {
+namespace {
+
+constexpr char kDefaultAction[] = "deploy";
+constexpr int kMaxNodes = 50'000;
+
+void AddParameters(const std::map<std::string, ResolvedValue>& parameters,
+                   google::protobuf::RepeatedPtrField<v1::DeploymentParameter>* to) {
+  for (const auto& [name, resolved] : parameters) {
+    v1::DeploymentParameter& parameter = *to->Add();
+    parameter.set_name(name);
+    parameter.set_source(std::string(SourceName(resolved.source)));
+    parameter.set_sensitive(resolved.sensitive);
+    if (!resolved.sensitive) parameter.set_value(resolved.value.dump());
+  }
+}
+
+std::string Reference(const std::string& name, const std::string& version) {
+  return absl::StrCat(name, "@", version);
+}
+
+// Checks that a stored version has this document.
+absl::Status CheckStored(DocumentStore& documents, DocumentKind kind, const std::string& reference,
+                         const std::string& document) {
+  ASSIGN_OR_RETURN(const auto stored, documents.Find(kind, reference));
+  if (stored.document == document) return absl::OkStatus();
+  return errors::InvalidDeployment(
+      absl::StrCat("its document of ", reference, " is not the stored one"));
+}
+
+// Returns the URI of the certificate that signed the command, unverified.
+absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
+  const auto chain = ParseChain(command.certificate_chain_pem());
+  if (!chain.ok() || chain->empty()) {
+    return errors::InvalidDeployment("it has no certificate of its signer");
+  }
+  return chain->front().Uri();
+}
+
+absl::Status CheckNodes(const v1::CreateDeploymentRequest& request) {
+  if (request.nodes_size() > kMaxNodes) {
+    return errors::InvalidDeployment(absl::StrCat("it has more than ", kMaxNodes, " nodes"));
+  }
+  for (const std::string& node : request.nodes()) RETURN_IF_ERROR(ValidateName("node", node));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
+                                                  const v1::PlanDeploymentRequest& request) {
+  if (request.template_().empty() == request.type().empty()) {
+    return errors::InvalidParameters("exactly one of template and type must be set");
+  }
+  v1::DeploymentPlan plan;
+  v1::Command::Deployment& deployment = *plan.mutable_deployment();
+  deployment.set_action(request.action().empty() ? kDefaultAction : request.action());
+  deployment.set_parameters(request.parameters());
+  std::string type = request.type();
+  if (type.empty()) {
+    ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kTemplate, request.template_()));
+    ASSIGN_OR_RETURN(const TemplateDocument own, ReadTemplate(stored.document));
+    type = own.type;
+    deployment.set_template_document(std::move(stored.document));
+  }
+  ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kType, type));
+  deployment.set_type_document(std::move(stored.document));
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
+  plan.set_image(resolved.type.image);
+  if (resolved.limits.time) ToProto(*resolved.limits.time, plan.mutable_time_limit());
+  AddParameters(resolved.parameters, plan.mutable_parameters());
+  return plan;
+}
+
+absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
+                                              const v1::CreateDeploymentRequest& request,
+                                              const std::string& caller) {
+  v1::Command command;
+  if (!command.ParseFromString(request.command().command())) {
+    return errors::InvalidDeployment("its command cannot be parsed");
+  }
+  RETURN_IF_ERROR(CheckCommand(command));
+  if (command.action() != kDeploymentAction) {
+    return errors::InvalidDeployment("the action of its command is not \"deployment\"");
+  }
+  RETURN_IF_ERROR(CheckNodes(request));
+  ASSIGN_OR_RETURN(const std::string signer, SignerOf(request.command()));
+  if (signer != caller) {
+    return errors::CommandRefused("it was signed by another than the caller");
+  }
+  const v1::Command::Deployment& content = command.container().deployment();
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(content));
+  if (resolved.type.image != command.container().image()) {
+    return errors::InvalidDeployment("its image is not that of the type");
+  }
+  v1::Deployment deployment;
+  deployment.set_type(Reference(resolved.type.name, resolved.type.version));
+  RETURN_IF_ERROR(
+      CheckStored(documents, DocumentKind::kType, deployment.type(), content.type_document()));
+  if (resolved.own) {
+    deployment.set_template_(Reference(resolved.own->name, resolved.own->version));
+    RETURN_IF_ERROR(CheckStored(documents, DocumentKind::kTemplate, deployment.template_(),
+                                content.template_document()));
+  }
+  deployment.set_deployment(content.deployment());
+  deployment.set_job(command.job());
+  deployment.set_action(content.action());
+  deployment.set_image(command.container().image());
+  deployment.set_state(v1::DEPLOYMENT_STATE_PENDING);
+  deployment.set_created_by(caller);
+  deployment.set_targets(command.targets().all() ? 0 : command.targets().count());
+  AddParameters(resolved.parameters, deployment.mutable_parameters());
+  return deployment;
+}
+
+}  // namespace muster

@@ -1,0 +1,32 @@
+// The content of a deployment, before an operator signs it.
+#ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_PLAN_H_
+#define MUSTER_SERVICES_JOBS_DEPLOYMENT_PLAN_H_
+
+#include <google/protobuf/repeated_field.h>
+
+#include <map>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "muster/v1/deployments.pb.h"
+#include "services/common/templates/parameters.h"
+#include "services/jobs/document_store.h"
+
+namespace muster {
+
+// Finds the documents and resolves the parameters. INVALID_ARGUMENT (INVALID_REFERENCE,
+// INVALID_PARAMETERS), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND). Waits for the disk.
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
+                                                  const v1::PlanDeploymentRequest& request);
+
+// Returns the deployment of a request, pending. Checks that `caller` (a URI) signed the command,
+// that its documents are stored versions, and its parameters. The relay and each node verify the
+// signature itself. Errors: CreateDeployment of deployments.proto. Waits for the disk.
+absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
+                                              const v1::CreateDeploymentRequest& request,
+                                              const std::string& caller);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_DEPLOYMENT_PLAN_H_

@@ -1,0 +1,31 @@
+#include "services/jobs/deployment_runner.h"
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "services/jobs/testing/jobs_fixture.h"
+#include "testing/fixtures/await.h"
+
+namespace muster {
+namespace {
+
+class DeploymentRunnerTest : public testing::JobsFixture {};
+
+// The service follows 100 at a time.
+TEST_F(DeploymentRunnerTest, FurtherDeploymentsWaitUntilOthersHaveEnded) {
+  std::vector<v1::Deployment> created;
+  for (int i = 0; i <= 100; ++i) {
+    auto one = Create(Request({"n1"}));
+    ASSERT_TRUE(one.ok()) << one.status();
+    created.push_back(*std::move(one));
+  }
+  ASSERT_TRUE(testing::Await([&] { return relay_.submissions() == 100; }));
+  for (size_t i = 0; i < 100; ++i) ASSERT_TRUE(relay_.AwaitJob(created[i].job())) << i;
+  EXPECT_EQ(Get(created[100].deployment())->state(), v1::DEPLOYMENT_STATE_PENDING);
+  relay_.End(created[0].job(), v1::JOB_STATE_ENDED);
+  EXPECT_TRUE(relay_.AwaitJob(created[100].job()));
+}
+
+}  // namespace
+}  // namespace muster

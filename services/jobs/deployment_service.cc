@@ -1,0 +1,94 @@
+#include "services/jobs/deployment_service.h"
+
+#include <utility>
+
+#include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/jobs/deployment_plan.h"
+
+namespace muster {
+namespace {
+
+constexpr int kMaxPage = 1'000;
+constexpr size_t kUsualPage = 100;
+constexpr size_t kMaxNodeBytes = size_t{1} << 20;
+
+absl::StatusOr<size_t> PageSize(int32_t wanted, size_t usual) {
+  if (wanted < 0 || wanted > kMaxPage) return errors::InvalidPageSize(kMaxPage);
+  return wanted > 0 ? static_cast<size_t>(wanted) : usual;
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
+    grpc::CallbackServerContext* context, const v1::PlanDeploymentRequest* request,
+    v1::DeploymentPlan* response) {
+  return Answer(runtime_, context, "/muster.v1.DeploymentService/PlanDeployment",
+                {*request, response}, [=, this](Call& call) -> absl::Status {
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  ASSIGN_OR_RETURN(*response, muster::PlanDeployment(parts_.documents, *request));
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* DeploymentService::CreateDeployment(
+    grpc::CallbackServerContext* context, const v1::CreateDeploymentRequest* request,
+    v1::Deployment* response) {
+  return Answer(runtime_, context, "/muster.v1.DeploymentService/CreateDeployment",
+                {*request, response},
+                [=, this](Call& call) { return Create(call, *request, response); });
+}
+
+absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentRequest& request,
+                                       v1::Deployment* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  ASSIGN_OR_RETURN(auto deployment,
+                   ReadDeployment(parts_.documents, request, UriOf(call.caller())));
+  ToProto(parts_.clock.Now(), deployment.mutable_create_time());
+  ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request));
+  if (created.is_new) parts_.runner.Add(created.message.deployment());
+  *response = std::move(created.message);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* DeploymentService::GetDeployment(grpc::CallbackServerContext* context,
+                                                           const v1::GetDeploymentRequest* request,
+                                                           v1::Deployment* response) {
+  return Answer(runtime_, context, "/muster.v1.DeploymentService/GetDeployment",
+                {*request, response},
+                [=, this](Call& call) { return Get(call, *request, response); });
+}
+
+absl::Status DeploymentService::Get(Call& call, const v1::GetDeploymentRequest& request,
+                                    v1::Deployment* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size(), kMaxPage));
+  if (!request.page_token().empty() && !ValidateName("node", request.page_token()).ok()) {
+    return errors::InvalidPageToken();
+  }
+  ASSIGN_OR_RETURN(*response, parts_.deployments.Get(request.deployment()));
+  return parts_.deployments.AddNodes(request.page_token(), limit, kMaxNodeBytes, response);
+}
+
+grpc::ServerUnaryReactor* DeploymentService::ListDeployments(
+    grpc::CallbackServerContext* context, const v1::ListDeploymentsRequest* request,
+    v1::ListDeploymentsResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.DeploymentService/ListDeployments",
+                {*request, response},
+                [=, this](Call& call) { return List(call, *request, response); });
+}
+
+absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsRequest& request,
+                                     v1::ListDeploymentsResponse* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size(), kUsualPage));
+  ASSIGN_OR_RETURN(auto page, parts_.deployments.List(request.page_token(), limit,
+                                                      response->mutable_next_page_token()));
+  for (v1::Deployment& deployment : page) *response->add_deployments() = std::move(deployment);
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+// The RPCs of deployments: checks and translates.
+#ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_SERVICE_H_
+#define MUSTER_SERVICES_JOBS_DEPLOYMENT_SERVICE_H_
+
+#include "muster/v1/deployments.grpc.pb.h"
+#include "services/common/base/clock.h"
+#include "services/common/rpc/call.h"
+#include "services/jobs/deployment_runner.h"
+#include "services/jobs/deployment_store.h"
+#include "services/jobs/document_store.h"
+
+namespace muster {
+
+// Thread-safe.
+class DeploymentService final : public v1::DeploymentService::CallbackService {
+ public:
+  // The references outlive the service.
+  struct Parts {
+    DocumentStore& documents;
+    DeploymentStore& deployments;
+    DeploymentRunner& runner;
+    const Clock& clock;
+  };
+
+  DeploymentService(const RpcRuntime& runtime, const Parts& parts)
+      : runtime_(runtime), parts_(parts) {}
+
+  grpc::ServerUnaryReactor* PlanDeployment(grpc::CallbackServerContext* context,
+                                           const v1::PlanDeploymentRequest* request,
+                                           v1::DeploymentPlan* response) override;
+  grpc::ServerUnaryReactor* CreateDeployment(grpc::CallbackServerContext* context,
+                                             const v1::CreateDeploymentRequest* request,
+                                             v1::Deployment* response) override;
+  grpc::ServerUnaryReactor* GetDeployment(grpc::CallbackServerContext* context,
+                                          const v1::GetDeploymentRequest* request,
+                                          v1::Deployment* response) override;
+  grpc::ServerUnaryReactor* ListDeployments(grpc::CallbackServerContext* context,
+                                            const v1::ListDeploymentsRequest* request,
+                                            v1::ListDeploymentsResponse* response) override;
+
+ private:
+  absl::Status Create(Call& call, const v1::CreateDeploymentRequest& request,
+                      v1::Deployment* response);
+  absl::Status Get(Call& call, const v1::GetDeploymentRequest& request, v1::Deployment* response);
+  absl::Status List(Call& call, const v1::ListDeploymentsRequest& request,
+                    v1::ListDeploymentsResponse* response);
+
+  const RpcRuntime runtime_;
+  const Parts parts_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_DEPLOYMENT_SERVICE_H_

@@ -1,0 +1,322 @@
+#include "services/jobs/deployment_store.h"
+
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "services/common/base/sha256.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/templates.h"
+#include "services/common/rpc/message_text.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster {
+namespace {
+
+using sqlite::Blob;
+using sqlite::Connection;
+using sqlite::Rows;
+
+constexpr int64_t kRemovedAtOnce = 10;
+
+std::string Serialised(const google::protobuf::MessageLite& message) {
+  return message.SerializeAsString();
+}
+
+// A message of an earlier Muster always parses; a damaged one shows what is readable.
+template <typename Message>
+Message Parsed(const std::string& bytes) {
+  Message message;
+  if (!ParseCleaned(bytes, &message)) message.Clear();
+  return message;
+}
+
+bool HasSucceeded(const v1::DeploymentNode& node) {
+  const v1::JobRecord::Final& final = node.final();
+  return final.outcome() == v1::JOB_OUTCOME_EXITED && final.exit_code() == 0 && final.signal() == 0;
+}
+
+// Applies one record. The order of the records of a node is that of their sequence.
+void Apply(const v1::JobRecord& record, v1::DeploymentNode* node) {
+  switch (record.record_case()) {
+    case v1::JobRecord::kStarted:
+      *node->mutable_start_time() = record.started().time();
+      break;
+    case v1::JobRecord::kOutputs:
+      *node->mutable_outputs() = record.outputs();
+      break;
+    case v1::JobRecord::kFinal:
+      *node->mutable_final() = record.final();
+      node->mutable_final()->clear_signature();
+      // Outputs that the node did not sign may be of a relay. A node that was killed in between may
+      // have sent the outputs of a container whose end it lost.
+      if (!record.final().records_verified() || !HasSucceeded(*node)) node->clear_outputs();
+      break;
+    default:
+      break;
+  }
+}
+
+v1::DeploymentNode ReadNode(Connection& db, int64_t id, const std::string& name) {
+  Rows rows =
+      db.Query("SELECT message FROM deployment_nodes WHERE deployment = ? AND node = ?", id, name);
+  v1::DeploymentNode node;
+  if (rows.Next()) node = Parsed<v1::DeploymentNode>(rows.Text());
+  node.set_node(name);
+  return node;
+}
+
+int64_t CountSucceeded(Connection& db, int64_t id) {
+  Rows rows = db.Query("SELECT total(succeeded) FROM deployment_nodes WHERE deployment = ?", id);
+  return rows.Next() ? rows.Int() : 0;
+}
+
+int64_t CountOf(Connection& db, bool ended) {
+  Rows rows = db.Query("SELECT count(*) FROM deployments WHERE ended = ?", ended);
+  return rows.Next() ? rows.Int() : 0;
+}
+
+int64_t CountOpenOf(Connection& db, const std::string& creator) {
+  Rows rows =
+      db.Query("SELECT count(*) FROM deployments WHERE ended = 0 AND created_by = ?", creator);
+  return rows.Next() ? rows.Int() : 0;
+}
+
+// Removes some of the oldest beyond the limit; the next ones follow with later deployments.
+void RemoveOldest(Connection& db, int64_t max_ended) {
+  if (CountOf(db, true) <= max_ended) return;
+  std::vector<int64_t> oldest;
+  {
+    Rows rows =
+        db.Query("SELECT id FROM deployments WHERE ended = 1 ORDER BY id LIMIT ?", kRemovedAtOnce);
+    while (rows.Next()) oldest.push_back(rows.Int());
+  }
+  int64_t excess = CountOf(db, true) - max_ended;
+  for (const int64_t id : oldest) {
+    if (excess-- <= 0) break;
+    db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
+    db.Run("DELETE FROM deployments WHERE id = ?", id);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
+    const v1::Deployment& message, const v1::CreateDeploymentRequest& request) {
+  const std::string bytes = Serialised(request);
+  const std::string digest = DigestBytes(Sha256::Of(bytes));
+  Created created;
+  RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
+    {
+      Rows rows = db.Query(
+          "SELECT message, request_sha256 FROM deployments WHERE deployment = ? OR job = ?",
+          message.deployment(), message.job());
+      if (rows.Next()) {
+        created = {Parsed<v1::Deployment>(rows.Text()), false};
+        if (rows.Text() != digest) return errors::DeploymentExists(message.deployment());
+        return absl::OkStatus();
+      }
+    }
+    if (CountOf(db, false) >= limits_.max_open) {
+      return errors::TooManyDeployments("", limits_.max_open);
+    }
+    if (CountOpenOf(db, message.created_by()) >= limits_.max_open / 2) {
+      return errors::TooManyDeployments(absl::StrCat(" of ", message.created_by()),
+                                        limits_.max_open / 2);
+    }
+    RemoveOldest(db, limits_.max_ended);
+    created = {message, true};
+    db.Run(
+        "INSERT INTO deployments (deployment, job, created_by, ended, message, request, "
+        "request_sha256, position) VALUES (?, ?, ?, 0, ?, ?, ?, 0)",
+        message.deployment(), message.job(), message.created_by(), Blob{Serialised(message)},
+        Blob{bytes}, Blob{digest});
+    return absl::OkStatus();
+  }));
+  return created;
+}
+
+absl::StatusOr<v1::Deployment> DeploymentStore::Get(const std::string& deployment) {
+  std::optional<v1::Deployment> found;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    Rows rows = db.Query("SELECT message FROM deployments WHERE deployment = ?", deployment);
+    if (rows.Next()) found = Parsed<v1::Deployment>(rows.Text());
+    return absl::OkStatus();
+  }));
+  if (!found) return errors::DeploymentNotFound(deployment);
+  return *std::move(found);
+}
+
+absl::Status DeploymentStore::AddNodes(std::string_view token, size_t limit, size_t max_bytes,
+                                       v1::Deployment* message) {
+  return database_.Read([&](Connection& db) {
+    Rows rows = db.Query(
+        "SELECT n.message FROM deployment_nodes n JOIN deployments d ON d.id = n.deployment "
+        "WHERE d.deployment = ? AND n.node > ? ORDER BY n.node LIMIT ?",
+        message->deployment(), token, limit + 1);
+    size_t bytes = 0;
+    while (rows.Next()) {
+      const std::string text = rows.Text();
+      bytes += text.size();
+      const auto count = static_cast<size_t>(message->nodes_size());
+      if (count == limit || (count > 0 && bytes > max_bytes)) {
+        message->set_next_page_token(message->nodes(message->nodes_size() - 1).node());
+        break;
+      }
+      v1::DeploymentNode& node = *message->add_nodes();
+      node = Parsed<v1::DeploymentNode>(text);
+      if (!node.has_final()) node.clear_outputs();  // not verified yet
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<std::vector<v1::Deployment>> DeploymentStore::List(std::string_view token,
+                                                                  size_t limit, std::string* next) {
+  int64_t before = INT64_MAX;
+  if (!token.empty() && (!absl::SimpleAtoi(ToAbsl(token), &before) || before <= 0)) {
+    return errors::InvalidPageToken();
+  }
+  std::vector<v1::Deployment> page;
+  next->clear();
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    Rows rows =
+        db.Query("SELECT id, message FROM deployments WHERE id < ? ORDER BY id DESC LIMIT ?",
+                 before, limit + 1);
+    int64_t last = 0;
+    while (rows.Next()) {
+      if (page.size() == limit) {
+        *next = absl::StrCat(last);
+        break;
+      }
+      last = rows.Int();
+      page.push_back(Parsed<v1::Deployment>(rows.Text()));
+    }
+    return absl::OkStatus();
+  }));
+  return page;
+}
+
+absl::StatusOr<std::vector<std::string>> DeploymentStore::ListOpen() {
+  std::vector<std::string> open;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    Rows rows = db.Query("SELECT deployment FROM deployments WHERE ended = 0 ORDER BY id");
+    while (rows.Next()) open.push_back(rows.Text());
+    return absl::OkStatus();
+  }));
+  return open;
+}
+
+absl::StatusOr<OpenDeployment> DeploymentStore::GetOpen(const std::string& deployment) {
+  std::optional<OpenDeployment> found;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    Rows rows = db.Query(
+        "SELECT message, request, position FROM deployments WHERE deployment = ? AND ended = 0",
+        deployment);
+    if (!rows.Next()) return absl::OkStatus();
+    found.emplace();
+    found->message = Parsed<v1::Deployment>(rows.Text());
+    found->request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
+    found->position = rows.Int();
+    return absl::OkStatus();
+  }));
+  if (!found) return errors::DeploymentNotFound(deployment);
+  return *std::move(found);
+}
+
+// Reads the message, changes and stores it. Nothing changes a deployment that has ended.
+absl::Status DeploymentStore::Change(
+    const std::string& deployment,
+    absl::FunctionRef<void(Connection& db, int64_t id, v1::Deployment* message)> change,
+    bool ends) {
+  return database_.Write([&](Connection& db) -> absl::Status {
+    int64_t id = 0;
+    v1::Deployment message;
+    {
+      Rows rows = db.Query("SELECT id, message FROM deployments WHERE deployment = ? AND ended = 0",
+                           deployment);
+      if (!rows.Next())
+        return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
+      id = rows.Int();
+      message = Parsed<v1::Deployment>(rows.Text());
+    }
+    change(db, id, &message);
+    db.Run("UPDATE deployments SET message = ?, ended = ? WHERE id = ?", Blob{Serialised(message)},
+           ends, id);
+    if (ends) db.Run("UPDATE deployments SET request = x'' WHERE id = ?", id);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DeploymentStore::SetProblem(const std::string& deployment,
+                                         const std::string& problem) {
+  return Change(
+      deployment,
+      [&](Connection&, int64_t, v1::Deployment* message) { message->set_problem(problem); }, false);
+}
+
+absl::Status DeploymentStore::AddRecords(const std::string& deployment,
+                                         const v1::WatchJobResponse& response) {
+  return Change(
+      deployment,
+      [&](Connection& db, int64_t id, v1::Deployment* message) {
+        std::map<std::string, v1::DeploymentNode> nodes;
+        for (const v1::JobRecord& record : response.records()) {
+          if (record.node().empty()) continue;
+          auto found = nodes.find(record.node());
+          if (found == nodes.end()) {
+            found = nodes.emplace(record.node(), ReadNode(db, id, record.node())).first;
+          }
+          Apply(record, &found->second);
+        }
+        for (const auto& [name, node] : nodes) {
+          db.Run("INSERT OR REPLACE INTO deployment_nodes VALUES (?, ?, ?, ?)", id, name,
+                 HasSucceeded(node), Blob{Serialised(node)});
+        }
+        db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
+        message->set_state(v1::DEPLOYMENT_STATE_RUNNING);
+        message->clear_problem();
+        message->set_succeeded(CountSucceeded(db, id));
+        if (response.has_job()) message->set_targets(response.job().targets());
+      },
+      false);
+}
+
+absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1::Job& job) {
+  return Change(
+      deployment,
+      [&](Connection& db, int64_t id, v1::Deployment* message) {
+        message->set_targets(job.targets());
+        message->set_succeeded(CountSucceeded(db, id));
+        *message->mutable_end_time() = job.end_time();
+        message->clear_problem();
+        if (job.state() == v1::JOB_STATE_CANCELLED) {
+          message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
+        } else if (message->succeeded() == message->targets()) {
+          message->set_state(v1::DEPLOYMENT_STATE_SUCCEEDED);
+        } else {
+          message->set_state(v1::DEPLOYMENT_STATE_FAILED);
+          message->set_problem(absl::StrCat("it succeeded on ", message->succeeded(), " of ",
+                                            message->targets(), " nodes"));
+        }
+      },
+      true);
+}
+
+absl::Status DeploymentStore::Fail(const std::string& deployment, const std::string& problem,
+                                   absl::Time time) {
+  return Change(
+      deployment,
+      [&](Connection&, int64_t, v1::Deployment* message) {
+        message->set_state(v1::DEPLOYMENT_STATE_FAILED);
+        message->set_problem(problem);
+        ToProto(time, message->mutable_end_time());
+      },
+      true);
+}
+
+}  // namespace muster

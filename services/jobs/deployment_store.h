@@ -1,0 +1,94 @@
+// The stored deployments, and what became of each on its nodes.
+#ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_STORE_H_
+#define MUSTER_SERVICES_JOBS_DEPLOYMENT_STORE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "muster/v1/deployments.pb.h"
+#include "services/common/store/sqlite/local_database.h"
+
+namespace muster {
+
+// A deployment that has not ended.
+struct OpenDeployment {
+  v1::Deployment message;  // without nodes
+  v1::CreateDeploymentRequest request;
+  int64_t position = 0;  // of WatchJob: the records before it are stored
+};
+
+// Thread-safe; calls wait for the disk.
+class DeploymentStore {
+ public:
+  struct Limits {
+    int64_t max_open = 1'000;    // one creator may have half of them
+    int64_t max_ended = 10'000;  // a further one replaces the oldest
+  };
+
+  // `database` with the schema of jobs_schema.h outlives this object.
+  explicit DeploymentStore(sqlite::LocalDatabase& database) : DeploymentStore(database, Limits()) {}
+  DeploymentStore(sqlite::LocalDatabase& database, const Limits& limits)
+      : database_(database), limits_(limits) {}
+
+  // Stores a deployment. Returns what is stored, and whether it is new: an earlier call may have
+  // had the same request. ALREADY_EXISTS (DEPLOYMENT_EXISTS), RESOURCE_EXHAUSTED
+  // (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+  struct Created {
+    v1::Deployment message;
+    bool is_new = false;
+  };
+  absl::StatusOr<Created> Create(const v1::Deployment& message,
+                                 const v1::CreateDeploymentRequest& request);
+
+  // NOT_FOUND (DEPLOYMENT_NOT_FOUND). Without nodes.
+  absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
+
+  // Adds nodes by name, from the one after `token` on: at most `limit`, and as many as fit into
+  // `max_bytes`, but at least one. Sets the token of the next page.
+  absl::Status AddNodes(std::string_view token, size_t limit, size_t max_bytes,
+                        v1::Deployment* message);
+
+  // Returns deployments without nodes, the newest first, from the one after `token` on.
+  // INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
+  absl::StatusOr<std::vector<v1::Deployment>> List(std::string_view token, size_t limit,
+                                                   std::string* next);
+
+  // Returns the ids of all that have not ended, the oldest first.
+  absl::StatusOr<std::vector<std::string>> ListOpen();
+
+  // NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it has ended.
+  absl::StatusOr<OpenDeployment> GetOpen(const std::string& deployment);
+
+  // The next change a deployment that has not ended, else NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+
+  // Sets why a deployment is pending.
+  absl::Status SetProblem(const std::string& deployment, const std::string& problem);
+
+  // Stores the records and the position of a response. The deployment is running.
+  absl::Status AddRecords(const std::string& deployment, const v1::WatchJobResponse& response);
+
+  // Ends a deployment whose job has ended, in the state that follows from its nodes.
+  absl::Status EndWithJob(const std::string& deployment, const v1::Job& job);
+
+  // Ends a deployment whose command will not run, or about which nothing more will be known.
+  absl::Status Fail(const std::string& deployment, const std::string& problem, absl::Time time);
+
+ private:
+  absl::Status Change(
+      const std::string& deployment,
+      absl::FunctionRef<void(sqlite::Connection& db, int64_t id, v1::Deployment* message)> change,
+      bool ends);
+
+  sqlite::LocalDatabase& database_;
+  const Limits limits_;
+};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_DEPLOYMENT_STORE_H_

@@ -1,0 +1,117 @@
+#include "services/jobs/deployment_store.h"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "services/common/base/error.h"
+#include "services/jobs/jobs_schema.h"
+
+namespace muster {
+namespace {
+
+class DeploymentStoreTest : public ::testing::Test {
+ protected:
+  DeploymentStoreTest() {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+    database_ = sqlite::LocalDatabase::Open(folder_ + "/jobs.db", kJobsSchema).value();
+  }
+
+  static absl::Status Create(DeploymentStore& store, const std::string& id,
+                             const std::string& creator = "ann") {
+    v1::Deployment message;
+    message.set_deployment(id);
+    message.set_job(absl::StrCat("job-", id));
+    message.set_created_by(creator);
+    message.set_state(v1::DEPLOYMENT_STATE_PENDING);
+    v1::CreateDeploymentRequest request;
+    request.add_nodes(id);
+    return store.Create(message, request).status();
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/deployments";
+  std::unique_ptr<sqlite::LocalDatabase> database_;
+};
+
+TEST_F(DeploymentStoreTest, OpenDeploymentsAreBoundedForOneCreatorAndInAll) {
+  DeploymentStore store(*database_, {.max_open = 4, .max_ended = 10});
+  ASSERT_TRUE(Create(store, "d1").ok());
+  ASSERT_TRUE(Create(store, "d2").ok());
+  EXPECT_EQ(ReasonOf(Create(store, "d3")), "TOO_MANY_DEPLOYMENTS");
+  EXPECT_TRUE(Create(store, "d2").ok());  // it exists
+  ASSERT_TRUE(Create(store, "d3", "bob").ok());
+  ASSERT_TRUE(Create(store, "d4", "bob").ok());
+  EXPECT_EQ(ReasonOf(Create(store, "d5", "eve")), "TOO_MANY_DEPLOYMENTS");
+  ASSERT_TRUE(store.Fail("d1", "over", absl::Now()).ok());
+  EXPECT_TRUE(Create(store, "d5", "eve").ok());
+}
+
+TEST_F(DeploymentStoreTest, OldestEndedDeploymentsAreRemoved) {
+  DeploymentStore store(*database_, {.max_open = 100, .max_ended = 2});
+  for (int i = 1; i <= 4; ++i) {
+    const std::string id = absl::StrCat("d", i);
+    ASSERT_TRUE(Create(store, id).ok());
+    v1::WatchJobResponse response;
+    response.set_position(1);
+    response.add_records()->set_node("n1");
+    ASSERT_TRUE(store.AddRecords(id, response).ok());
+    ASSERT_TRUE(store.Fail(id, "over", absl::Now()).ok());
+  }
+  ASSERT_TRUE(Create(store, "d5").ok());
+  EXPECT_EQ(ReasonOf(store.Get("d1").status()), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(store.Get("d2").status()), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_TRUE(store.Get("d3").ok());
+  int64_t rows = 0;
+  ASSERT_TRUE(database_
+                  ->Read([&rows](sqlite::Connection& db) {
+                    sqlite::Rows count = db.Query("SELECT count(*) FROM deployment_nodes");
+                    if (count.Next()) rows = count.Int();
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(rows, 2);
+}
+
+TEST_F(DeploymentStoreTest, NodesHavePages) {
+  DeploymentStore store(*database_);
+  ASSERT_TRUE(Create(store, "d1").ok());
+  v1::WatchJobResponse response;
+  response.set_position(1);
+  for (const char* node : {"n3", "n1", "n2"}) {
+    v1::JobRecord& record = *response.add_records();
+    record.set_node(node);
+    record.mutable_final()->set_detail(std::string(1'000, 'x'));
+  }
+  ASSERT_TRUE(store.AddRecords("d1", response).ok());
+  v1::Deployment page;
+  page.set_deployment("d1");
+  ASSERT_TRUE(store.AddNodes("", 2, 1 << 20, &page).ok());
+  ASSERT_EQ(page.nodes_size(), 2);
+  EXPECT_EQ(page.nodes(1).node(), "n2");
+  EXPECT_EQ(page.next_page_token(), "n2");
+  page.clear_nodes();
+  page.clear_next_page_token();
+  ASSERT_TRUE(store.AddNodes("n2", 2, 1 << 20, &page).ok());
+  ASSERT_EQ(page.nodes_size(), 1);
+  EXPECT_EQ(page.next_page_token(), "");
+  // A page has at least one node, whatever its size.
+  page.clear_nodes();
+  ASSERT_TRUE(store.AddNodes("", 10, 10, &page).ok());
+  EXPECT_EQ(page.nodes_size(), 1);
+  EXPECT_EQ(page.next_page_token(), "n1");
+}
+
+TEST_F(DeploymentStoreTest, EndedDeploymentDoesNotChange) {
+  DeploymentStore store(*database_);
+  ASSERT_TRUE(Create(store, "d1").ok());
+  ASSERT_TRUE(store.Fail("d1", "over", absl::Now()).ok());
+  EXPECT_EQ(ReasonOf(store.AddRecords("d1", {})), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(store.EndWithJob("d1", {})), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_EQ(store.Get("d1")->problem(), "over");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,48 @@
+// The schema of jobs.db.
+#ifndef MUSTER_SERVICES_JOBS_JOBS_SCHEMA_H_
+#define MUSTER_SERVICES_JOBS_JOBS_SCHEMA_H_
+
+namespace muster {
+
+// Times are microseconds.
+inline constexpr const char* kJobsVersion1 = R"sql(
+CREATE TABLE documents (
+  kind INTEGER NOT NULL,     -- DocumentKind
+  name TEXT NOT NULL,
+  rank TEXT NOT NULL,        -- VersionSortKey
+  version TEXT NOT NULL,
+  document TEXT NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (kind, name, rank)
+) WITHOUT ROWID;
+
+CREATE TABLE deployments (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  deployment TEXT NOT NULL UNIQUE,
+  job TEXT NOT NULL UNIQUE,
+  created_by TEXT NOT NULL,
+  ended INTEGER NOT NULL,
+  message BLOB NOT NULL,         -- Deployment, without nodes
+  request BLOB NOT NULL,         -- CreateDeploymentRequest; empty once it has ended
+  request_sha256 BLOB NOT NULL,
+  position INTEGER NOT NULL      -- of WatchJob: the records before it are stored
+);
+CREATE INDEX deployments_open ON deployments (id) WHERE ended = 0;
+CREATE INDEX deployments_ended ON deployments (id) WHERE ended = 1;
+
+CREATE TABLE deployment_nodes (
+  deployment INTEGER NOT NULL,   -- deployments.id
+  node TEXT NOT NULL,
+  succeeded INTEGER NOT NULL,
+  message BLOB NOT NULL,         -- DeploymentNode
+  PRIMARY KEY (deployment, node)
+) WITHOUT ROWID;
+)sql";
+
+// Each step brings a database of the version before it to the next version.
+inline constexpr const char* kJobsSchema[] = {kJobsVersion1};
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_JOBS_SCHEMA_H_

@@ -1,0 +1,186 @@
+#include "services/jobs/jobs_server.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+#include "services/common/base/metrics.h"
+#include "services/common/base/scheduled_task.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/identity/certificate_files.h"
+#include "services/common/identity/revocation.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/service_channel.h"
+#include "services/common/rpc/stuck_readers.h"
+#include "services/common/service/certificate_renewal.h"
+#include "services/common/service/feed_follower.h"
+#include "services/common/service/revocation_follower.h"
+#include "services/common/service/service_host.h"
+#include "services/common/service/service_threads.h"
+#include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/deployment_runner.h"
+#include "services/jobs/deployment_service.h"
+#include "services/jobs/deployment_store.h"
+#include "services/jobs/document_store.h"
+#include "services/jobs/jobs_schema.h"
+#include "services/jobs/template_service.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxQueue = 16'384;
+// They store the records of deployments.
+constexpr size_t kFollowThreads = 4;
+constexpr size_t kMaxFollowed = 100;
+constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
+constexpr absl::Duration kTick = absl::Seconds(10);
+
+class Assembly : public JobsServer {
+ public:
+  Assembly(JobsServiceConfig config, std::unique_ptr<CertificateFiles> tls,
+           std::unique_ptr<sqlite::LocalDatabase> database)
+      : config_(std::move(config)),
+        tls_(std::move(tls)),
+        database_(std::move(database)),
+        threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
+        following_({"deployments", kFollowThreads, kMaxQueue}),
+        host_(
+            tls_->identity().fleet, [this] { return tls_->roots(); },
+            [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
+        documents_(*database_),
+        deployments_(*database_),
+        aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
+                    threads_.background()),
+        relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
+               threads_.background()),
+        runner_({deployments_, [this] { return relay_.Get(); }, clock_, timers_, following_},
+                kMaxFollowed),
+        templates_(host_.Runtime(requests_), documents_, clock_),
+        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, runner_, clock_}),
+        tick_(timers_, threads_.background(), [this] { Tick(); }),
+        renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
+                 threads_.background()) {}
+
+  ~Assembly() override { Stop(); }
+
+  absl::Status Begin();
+  void Stop() override;
+  int port() const override { return host_.port(); }
+
+ private:
+  std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(ServiceRole role) const {
+    return MakeChannelCredentials(
+        ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()}, {role});
+  }
+  void AddGauges();
+  void Apply(const v1::FollowChangesResponse& event);
+  absl::Status Serve();
+  void Tick();
+
+  const JobsServiceConfig config_;
+  const Clock& clock_ = SystemClock();
+  const std::unique_ptr<CertificateFiles> tls_;
+  const std::unique_ptr<sqlite::LocalDatabase> database_;
+  Metrics metrics_;
+  ServiceThreads threads_;
+  TimerService& timers_ = threads_.timers();
+  Executor& requests_ = threads_.requests();
+  Executor following_;
+  ServiceHost host_;
+  RevocationList revocations_;
+  RevocationFollower revocation_follower_{
+      // used by Apply
+      [this](std::set<std::string> subjects) { revocations_.Replace(std::move(subjects)); },
+      [this](const std::string& subject) { revocations_.Add(subject); }};
+  DocumentStore documents_;
+  DeploymentStore deployments_;
+  ServiceChannel aggregator_;
+  ServiceChannel relay_;
+  DeploymentRunner runner_;
+  TemplateService templates_;
+  DeploymentService deployment_service_;
+  std::unique_ptr<FeedFollower> follower_;
+  // Last: they use the members above.
+  ScheduledTask tick_;
+  CertificateRenewal renewal_;
+};
+
+void Assembly::AddGauges() {
+  metrics_.AddSampledGauge("muster_feed_connected",
+                           "1 while events of the aggregator's feed arrive.",
+                           [this] { return follower_ != nullptr && follower_->connected(); });
+  metrics_.AddSampledGauge(
+      "muster_feed_silence_seconds",
+      "The time since the last message of the aggregator's change feed.",
+      [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
+  metrics_.AddSampledGauge("muster_jobs_deployments_followed",
+                           "Deployments that have not ended and are followed.",
+                           [this] { return static_cast<double>(runner_.followed()); });
+  metrics_.AddSampledGauge("muster_jobs_deployments_waiting",
+                           "Deployments that wait until others have ended.",
+                           [this] { return static_cast<double>(runner_.waiting()); });
+}
+
+absl::Status Assembly::Begin() {
+  AddGauges();
+  follower_ = std::make_unique<FeedFollower>(
+      [this] { return aggregator_.Get(); },
+      [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
+      threads_.background());
+  RETURN_IF_ERROR(runner_.Start());
+  RETURN_IF_ERROR(Serve());
+  renewal_.Start(kFirstRenewal);
+  tick_.RunAfter(kTick);
+  return absl::OkStatus();
+}
+
+void Assembly::Apply(const v1::FollowChangesResponse& event) {
+  if (!revocation_follower_.HandleChange(event)) return;
+  host_.canceller().CancelIf(
+      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+}
+
+absl::Status Assembly::Serve() {
+  ServiceHost::Options options;
+  options.name = "jobs";
+  options.listen = config_.listen;
+  options.health_port = config_.health_port;
+  options.inspection_port = config_.inspection_port;
+  options.addresses_file = config_.addresses_file;
+  options.certificate_folder = tls_->published_folder();
+  options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  return host_.Serve(std::move(options), {&templates_, &deployment_service_});
+}
+
+void Assembly::Tick() {
+  host_.Tick(kStuckReader);
+  tick_.RunAfter(kTick);
+}
+
+void Assembly::Stop() {
+  if (!host_.BeginStop()) return;
+  host_.StopServing(config_.drain);
+  runner_.Stop();
+  if (follower_ != nullptr) follower_->Stop();
+  tick_.Stop();
+  renewal_.Stop();
+  threads_.Stop(config_.drain);
+  following_.Drain(config_.drain).IgnoreError();
+  host_.StopInspection();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
+    const JobsServiceConfig& config, std::function<void(const absl::Status&)> fail) {
+  ASSIGN_OR_RETURN(auto tls, CertificateFiles::Open(config.state_folder + "/tls",
+                                                    config.state_folder + "/tls-published",
+                                                    ServiceRole::kJobs, SystemClock().Now()));
+  ASSIGN_OR_RETURN(auto database, sqlite::LocalDatabase::Open(config.state_folder + "/jobs.db",
+                                                              kJobsSchema, std::move(fail)));
+  auto assembly = std::make_unique<Assembly>(config, std::move(tls), std::move(database));
+  RETURN_IF_ERROR(assembly->Begin());
+  return assembly;
+}
+
+}  // namespace muster

@@ -1,0 +1,180 @@
+#include "services/jobs/testing/jobs_fixture.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "muster/v1/deployments.grpc.pb.h"
+#include "muster/v1/identities.grpc.pb.h"
+#include "muster/v1/templates.grpc.pb.h"
+#include "services/common/base/random_id.h"
+#include "services/common/identity/signed_command.h"
+#include "services/common/identity/signing_key.h"
+#include "services/common/identity/target_set.h"
+#include "services/common/rpc/channel.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/common/rpc/status.h"
+#include "testing/fixtures/await.h"
+
+namespace muster::testing {
+namespace {
+
+constexpr char kImage[] =
+    "registry.example/greet@sha256:"
+    "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+template <typename Stub, typename Request, typename Response>
+absl::StatusOr<Response> Call(Stub& stub,
+                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                                           Response*),
+                              const Request& request) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
+  Response response;
+  const grpc::Status status = (stub.*method)(&context, request, &response);
+  if (!status.ok()) return FromGrpc(status);
+  return response;
+}
+
+}  // namespace
+
+JobsFixture::JobsFixture() {
+  const std::filesystem::path home =
+      std::filesystem::path(fleet_.config.state_folder).parent_path();
+  config_.state_folder = home / "jobs";
+  config_.listen = {"127.0.0.1", 0};
+  config_.aggregator_targets = {{"127.0.0.1", static_cast<uint16_t>(fleet_.port())}};
+  config_.relay_targets = {{"127.0.0.1", static_cast<uint16_t>(relay_.port())}};
+  config_.log.level = "error";
+  config_.drain = absl::Milliseconds(500);
+  StartService();
+}
+
+JobsFixture::~JobsFixture() { StopService(); }
+
+void JobsFixture::StartService() {
+  auto server = JobsServer::Start(config_, [](const absl::Status&) {});
+  if (!server.ok()) throw std::runtime_error(server.status().ToString());
+  service_ = *std::move(server);
+}
+
+void JobsFixture::StopService() {
+  if (service_ != nullptr) service_->Stop();
+  service_.reset();
+}
+
+std::shared_ptr<grpc::Channel> JobsFixture::Connect(const TestIdentity& identity) const {
+  const ChannelIdentity channel = {fleet_.name(), fleet_.fleet_ca_pem(), identity.chain_pem,
+                                   identity.key_pem, ""};
+  return MakeChannel(absl::StrCat("127.0.0.1:", service_->port()),
+                     MakeChannelCredentials(channel, {ServiceRole::kJobs}), true);
+}
+
+std::string JobsFixture::TypeDocument(const std::string& version) {
+  return absl::StrCat("apiVersion: muster/v1\nkind: TemplateType\nname: greet\nversion: ", version,
+                      "\nimage: ", kImage,
+                      "\ncontract: 1\nparameters:\n"
+                      "  name: {schema: {type: string, maxLength: 20}, required: true}\n"
+                      "  greeting: {schema: {type: string}, delegation: default, value: hello}\n"
+                      "  token: {schema: {type: string}, sensitive: true}\n"
+                      "outputs:\n  text: {schema: {type: string}, required: true}\n");
+}
+
+std::string JobsFixture::TemplateDocument(const std::string& version) {
+  return absl::StrCat("apiVersion: muster/v1\nkind: Template\nname: hi\nversion: ", version,
+                      "\ntype: greet@1.0.0\nparameters:\n"
+                      "  greeting: {delegation: fixed, value: hi}\n");
+}
+
+absl::StatusOr<v1::TemplateType> JobsFixture::CreateType(const std::string& document) {
+  v1::CreateTemplateTypeRequest request;
+  request.set_document(document);
+  const auto stub = v1::TemplateService::NewStub(Connect(fleet_.admin()));
+  return Call(*stub, &v1::TemplateService::Stub::CreateTemplateType, request);
+}
+
+absl::StatusOr<v1::Template> JobsFixture::CreateTemplate(const std::string& document) {
+  v1::CreateTemplateRequest request;
+  request.set_document(document);
+  const auto stub = v1::TemplateService::NewStub(Connect(fleet_.admin()));
+  return Call(*stub, &v1::TemplateService::Stub::CreateTemplate, request);
+}
+
+absl::StatusOr<v1::DeploymentPlan> JobsFixture::Plan(const v1::PlanDeploymentRequest& request) {
+  const auto stub = v1::DeploymentService::NewStub(Connect(fleet_.admin()));
+  return Call(*stub, &v1::DeploymentService::Stub::PlanDeployment, request);
+}
+
+absl::StatusOr<v1::Deployment> JobsFixture::Create(const v1::CreateDeploymentRequest& request) {
+  const auto stub = v1::DeploymentService::NewStub(Connect(fleet_.admin()));
+  return Call(*stub, &v1::DeploymentService::Stub::CreateDeployment, request);
+}
+
+absl::StatusOr<v1::Deployment> JobsFixture::Get(const std::string& deployment) {
+  v1::GetDeploymentRequest request;
+  request.set_deployment(deployment);
+  const auto stub = v1::DeploymentService::NewStub(Connect(fleet_.admin()));
+  return Call(*stub, &v1::DeploymentService::Stub::GetDeployment, request);
+}
+
+v1::CreateDeploymentRequest JobsFixture::Request(const std::vector<std::string>& nodes) {
+  EXPECT_TRUE(CreateType(TypeDocument("1.0.0")).ok());
+  v1::PlanDeploymentRequest wanted;
+  wanted.set_type("greet@1.0.0");
+  wanted.set_parameters(R"({"name": "Ada", "token": "s3cret"})");
+  const auto plan = Plan(wanted);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  v1::Command command;
+  command.set_action(std::string(kDeploymentAction));
+  command.mutable_container()->set_image(plan->image());
+  *command.mutable_container()->mutable_deployment() = plan->deployment();
+  command.mutable_container()->mutable_deployment()->set_deployment(RandomHex(16));
+  command.set_job(RandomHex(16));
+  ToProto(absl::Now(), command.mutable_not_before());
+  ToProto(absl::Now() + absl::Minutes(5), command.mutable_not_after());
+  command.mutable_time_limit()->set_seconds(60);
+  return SignedRequest(std::move(command), nodes);
+}
+
+v1::CreateDeploymentRequest JobsFixture::SignedRequest(v1::Command command,
+                                                       const std::vector<std::string>& nodes) {
+  const SigningKey key = SigningKey::Generate().value();
+  v1::IssueCommandCertificateRequest issue;
+  issue.set_public_key_pem(key.public_key().ToPem().value());
+  const auto identities = v1::IdentityService::NewStub(fleet_.Connect(fleet_.admin()));
+  const auto certificate =
+      Call(*identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue);
+  EXPECT_TRUE(certificate.ok()) << certificate.status();
+  command.set_fleet(fleet_.name());
+  command.set_nonce(absl::HexStringToBytes(RandomHex(16)));
+  const TargetSet targets(nodes);
+  command.mutable_targets()->set_nodes_sha256(targets.root());
+  command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
+  v1::CreateDeploymentRequest request;
+  *request.mutable_command() =
+      SignCommand(command, key, certificate->certificate_chain_pem()).value();
+  for (const std::string& node : targets.names()) request.add_nodes(node);
+  return request;
+}
+
+v1::Command JobsFixture::CommandOf(const v1::CreateDeploymentRequest& request) {
+  v1::Command command;
+  command.ParseFromString(request.command().command());
+  return command;
+}
+
+v1::Deployment JobsFixture::AwaitState(const std::string& deployment, v1::DeploymentState state) {
+  v1::Deployment last;
+  EXPECT_TRUE(Await([&] {
+    auto got = Get(deployment);
+    if (got.ok()) last = *std::move(got);
+    return last.state() == state;
+  })) << last.ShortDebugString();
+  return last;
+}
+
+}  // namespace muster::testing

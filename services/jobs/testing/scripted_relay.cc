@@ -1,0 +1,151 @@
+#include "services/jobs/testing/scripted_relay.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/errors/jobs.h"
+#include "services/common/rpc/status.h"
+
+namespace muster::testing {
+namespace {
+
+constexpr absl::Duration kPatience = absl::Seconds(30);
+constexpr absl::Duration kLook = absl::Milliseconds(50);  // whether a watcher has gone
+
+}  // namespace
+
+ScriptedRelay::ScriptedRelay(const TestFleet& fleet)
+    : identity_(fleet.Issue(ServiceIdentity{ServiceRole::kRelay, std::string(kRootRelay)})),
+      root_pem_(fleet.fleet_ca_pem()) {
+  Start();
+}
+
+ScriptedRelay::~ScriptedRelay() { Stop(); }
+
+void ScriptedRelay::Start() {
+  grpc::SslServerCredentialsOptions tls(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  tls.pem_root_certs = root_pem_;
+  tls.pem_key_cert_pairs.push_back({identity_.key_pem, identity_.chain_pem});
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(absl::StrCat("127.0.0.1:", port_), grpc::SslServerCredentials(tls),
+                           &port_);
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+}
+
+void ScriptedRelay::Stop() {
+  if (!server_) return;
+  server_->Shutdown(std::chrono::system_clock::now());
+  server_.reset();
+}
+
+void ScriptedRelay::AnswerWith(std::vector<grpc::Status> answers) {
+  MutexLock lock(mutex_);
+  answers_ = std::move(answers);
+}
+
+void ScriptedRelay::AddRecord(const std::string& job, v1::JobRecord record) {
+  MutexLock lock(mutex_);
+  record.set_job(job);
+  jobs_[job].records.push_back(std::move(record));
+  changed_.NotifyAll();
+}
+
+void ScriptedRelay::End(const std::string& job, v1::JobState state) {
+  MutexLock lock(mutex_);
+  jobs_[job].job.set_state(state);
+  jobs_[job].job.mutable_end_time()->set_seconds(absl::ToUnixSeconds(absl::Now()));
+  changed_.NotifyAll();
+}
+
+void ScriptedRelay::Forget(const std::string& job) {
+  MutexLock lock(mutex_);
+  jobs_.erase(job);
+}
+
+void ScriptedRelay::CutWatches() {
+  MutexLock lock(mutex_);
+  ++cuts_;
+  changed_.NotifyAll();
+}
+
+int ScriptedRelay::submissions() const {
+  MutexLock lock(mutex_);
+  return submissions_;
+}
+
+std::vector<int64_t> ScriptedRelay::watched_from() const {
+  MutexLock lock(mutex_);
+  return watched_from_;
+}
+
+bool ScriptedRelay::AwaitJob(const std::string& job) const {
+  MutexLock lock(mutex_);
+  return changed_.WaitFor(mutex_, kPatience, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return jobs_.contains(job);
+  });
+}
+
+grpc::Status ScriptedRelay::SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request,
+                                      v1::Job* response) {
+  v1::Command command;
+  command.ParseFromString(request->command().command());
+  MutexLock lock(mutex_);
+  ++submissions_;
+  grpc::Status answer;
+  if (!answers_.empty()) {
+    answer = answers_.front();
+    answers_.erase(answers_.begin());
+  }
+  if (!answer.ok() && !keep_refused_) return answer;
+  Entry& entry = jobs_[command.job()];
+  if (entry.job.job().empty()) {
+    entry.job.set_job(command.job());
+    entry.job.set_state(v1::JOB_STATE_RUNNING);
+    entry.job.set_targets(request->nodes_size());
+  }
+  *response = entry.job;
+  changed_.NotifyAll();
+  return answer;
+}
+
+bool ScriptedRelay::Fill(const std::string& job, int64_t position, v1::WatchJobResponse* response) {
+  response->Clear();
+  const Entry& entry = jobs_[job];
+  const auto end = static_cast<int64_t>(entry.records.size());
+  if (position < end) *response->add_records() = entry.records[static_cast<size_t>(position)];
+  response->set_position(std::min(position + 1, end));
+  response->set_complete(response->position() == end && entry.job.state() != v1::JOB_STATE_RUNNING);
+  *response->mutable_job() = entry.job;
+  return response->records_size() > 0 || response->complete();
+}
+
+grpc::Status ScriptedRelay::WatchJob(grpc::ServerContext* context,
+                                     const v1::WatchJobRequest* request,
+                                     grpc::ServerWriter<v1::WatchJobResponse>* writer) {
+  int64_t position = request->position();
+  MutexLock lock(mutex_);
+  watched_from_.push_back(position);
+  if (!jobs_.contains(request->job())) return ToGrpc(errors::JobNotFound(request->job()));
+  if (position > static_cast<int64_t>(jobs_[request->job()].records.size())) {
+    return ToGrpc(errors::InvalidPosition(position));
+  }
+  const int cuts = cuts_;
+  v1::WatchJobResponse response;
+  Fill(request->job(), position, &response);
+  for (bool first = true; !context->IsCancelled(); first = false) {
+    if (cuts_ != cuts) return {grpc::StatusCode::UNAVAILABLE, "cut"};
+    if (!first && !Fill(request->job(), position, &response)) {
+      changed_.WaitFor(mutex_, kLook, [] { return false; });
+      continue;
+    }
+    position = response.position();
+    lock.Unlock();
+    writer->Write(response);
+    lock.Lock();
+    if (response.complete()) return grpc::Status::OK;
+  }
+  return grpc::Status::CANCELLED;
+}
+
+}  // namespace muster::testing
