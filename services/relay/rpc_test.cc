@@ -71,6 +71,7 @@ class RelayRpcTest : public ::testing::Test {
             ServiceIdentity{ServiceRole::kStatus, "s"},
             ServiceIdentity{ServiceRole::kGateway, "g"},
             ServiceIdentity{ServiceRole::kRelay, "r1"},
+            ServiceIdentity{ServiceRole::kJobs, "j"},
             NodeIdentity{"n1"},
             RunNodeIdentity{kRun, "p", "n1"},
             RunPluginIdentity{kRun, "p"},
