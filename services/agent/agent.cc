@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "services/agent/agent_config.h"
 #include "services/agent/agent_state.h"
@@ -22,6 +23,8 @@
 #include "services/agent/stop_on_signal.h"
 #include "services/client/client_status.h"
 #include "services/client/delayed_stop.h"
+#include "services/common/base/backoff.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
@@ -37,6 +40,9 @@ using client::Phase;
 
 // After this time the work begins, even if the checks have not ended.
 constexpr absl::Duration kPreflightLimit = absl::Seconds(20);
+// After this time an error is delivered for a result that the disk does not keep.
+constexpr absl::Duration kKeepLimit = absl::Minutes(10);
+constexpr BackoffOptions kDiskRetry = {absl::Seconds(1), absl::Seconds(30)};
 
 // The work of this agent.
 struct Assignment {
@@ -87,6 +93,28 @@ client::WaitWatcher LogWaits(const client::Config& config) {
     Log(LogLevel::kWarning, "the result is not delivered yet; trying again",
         {{"run", run}, {"plugin", plugin}, {"error", why.message}, {"next_step", why.next_step}});
   };
+}
+
+void LogRetry(const client::Config& config, std::string_view what, const client::Status& why) {
+  LogLimited(LogLevel::kWarning, what, absl::StrCat(config.run, "/", config.plugin),
+             {{"run", config.run}, {"plugin", config.plugin}, {"error", why.message}});
+}
+
+bool IsDiskFailure(std::string_view reason) {
+  return reason == "DISK_FULL" || reason == "IO_ERROR" || reason == "FILE_SYSTEM_NOT_WRITABLE";
+}
+
+// Opens the state, and locks its folder. Repeats that for a work that is offered only once.
+absl::StatusOr<std::unique_ptr<AgentState>> OpenState(const AgentConfig& config,
+                                                      const std::stop_token& stop) {
+  const client::Config& own = config.client;
+  for (Backoff backoff(kDiskRetry);;) {
+    auto state = AgentState::Open(own.state_dir, own.run, own.plugin, own.node);
+    if (state.ok() || !config.collects_once || absl::IsAborted(state.status())) return state;
+    LogRetry(own, "the state of a collection cannot be opened; trying again",
+             client::ToClientStatus(state.status()));
+    if (!WaitFor(backoff.Next(std::nullopt), stop)) return errors::Interrupted();
+  }
 }
 
 // Returns the definition from the configuration or the fleet, if the mode requires one or is
@@ -174,7 +202,7 @@ class Agent {
     if (state_->phase() != AgentPhase::kProduced || waits()) {
       const auto result = Produce();
       if (!result.ok()) return HandleFailure(result.status());
-      if (auto status = state_->SetProduced(*result); !status.ok()) return Failed(status);
+      if (auto status = Keep(*result); !status.ok()) return HandleFailure(status);
     }
     return Deliver();
   }
@@ -244,6 +272,29 @@ class Agent {
     return nullptr;
   }
 
+  // Notes the result. The plugin must not run again for a failure of the disk.
+  absl::Status Keep(const ModuleResult& result) {
+    const absl::Duration end = SystemClock().MonotonicNow() + kKeepLimit;
+    for (Backoff backoff(kDiskRetry);;) {
+      absl::Status status = state_->SetProduced(result);
+      if (!IsDiskFailure(ReasonOf(status)) || SystemClock().MonotonicNow() >= end) return status;
+      LogRetry(config_.client, "the result cannot be noted; trying again",
+               client::ToClientStatus(status));
+      if (!WaitFor(backoff.Next(std::nullopt), stop_)) return errors::Interrupted();
+    }
+  }
+
+  // Repeats a delivery that is offered only once while the disk fails.
+  Delivery Submit(absl::FunctionRef<Delivery(const std::stop_token&)> submit) {
+    const client::DelayedStop late(client::kStopGrace, stop_);
+    for (Backoff backoff(kDiskRetry);;) {
+      Delivery delivery = submit(late.token());
+      if (!config_.collects_once || !IsDiskFailure(delivery.status.reason)) return delivery;
+      LogRetry(config_.client, "the delivery cannot be noted; trying again", delivery.status);
+      if (!WaitFor(backoff.Next(std::nullopt), stop_)) return delivery;
+    }
+  }
+
   // Delivers an error result, unless the agent was only stopped. Keeps the error until then: an
   // attempt after a refused delivery does not run the plugin again.
   Delivery HandleFailure(const absl::Status& why) {
@@ -256,11 +307,9 @@ class Agent {
   }
 
   Delivery DeliverError(const client::Status& why) {
-    const client::DelayedStop late(client::kStopGrace, stop_);
-    Delivery delivery =
-        client_.SubmitError(absl::StrCat(why.reason, why.reason.empty() ? "" : ": ", why.message,
-                                         why.next_step.empty() ? "" : "\n", why.next_step),
-                            late.token());
+    const std::string text = absl::StrCat(why.reason, why.reason.empty() ? "" : ": ", why.message,
+                                          why.next_step.empty() ? "" : "\n", why.next_step);
+    Delivery delivery = Submit([&](const auto& stop) { return client_.SubmitError(text, stop); });
     if (delivery.status.code == Code::kErrorDelivered) return ErrorDelivered(why);
     if (delivery.status.code == Code::kConflict) {
       if (auto status = Settle(why); !status.ok()) return Failed(status);
@@ -269,10 +318,10 @@ class Agent {
   }
 
   Delivery Deliver() {
-    const client::DelayedStop late(client::kStopGrace, stop_);
     client::SubmitOptions options;
     options.media_type = state_->result().media_type;
-    Delivery delivery = client_.SubmitFile(state_->result().path, options, late.token());
+    Delivery delivery = Submit(
+        [&](const auto& stop) { return client_.SubmitFile(state_->result().path, options, stop); });
     if (delivery.status.ok()) {
       if (auto status = state_->SetCommitted(); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kErrorDelivered) {
@@ -320,8 +369,7 @@ absl::StatusOr<Delivery> Run(AgentConfig config, const std::stop_token& stop) {
   const auto client = client::Client::Create(config.client, &ready);
   if (!client) return Delivery{ready, {}};
   // Locks the folder before the first heartbeat: only one agent may send them.
-  ASSIGN_OR_RETURN(auto state, AgentState::Open(config.client.state_dir, config.client.run,
-                                                config.client.plugin, config.client.node));
+  ASSIGN_OR_RETURN(auto state, OpenState(config, stop));
   client->SetPhase(Phase::kChecking);
   client->StartHeartbeats(LogHeartbeats);
   client->WatchWaits(LogWaits(config.client));

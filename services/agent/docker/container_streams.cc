@@ -21,8 +21,9 @@ absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
 }  // namespace
 
-ContainerStreams::ContainerStreams(const ContainerBytes& skip, ContainerOutputSink sink)
-    : skip_(skip),
+ContainerStreams::ContainerStreams(const ContainerBytes& received, ContainerOutputSink sink)
+    : out_(received.out),
+      err_(received.err),
       sink_(std::move(sink)),
       frames_([this](ContainerStream stream, std::string_view data) { Pass(stream, data); }),
       multi_(curl_multi_init()) {}
@@ -95,10 +96,7 @@ absl::Status ContainerStreams::AddStream(DockerEngine& engine, std::string metho
 }
 
 void ContainerStreams::Pass(ContainerStream stream, std::string_view data) {
-  int64_t& skip = stream == ContainerStream::kStdout ? skip_.out : skip_.err;
-  const int64_t known = std::min<int64_t>(skip, static_cast<int64_t>(data.size()));
-  skip -= known;
-  data.remove_prefix(static_cast<size_t>(known));
+  data = (stream == ContainerStream::kStdout ? out_ : err_).Skip(data);
   if (!data.empty()) sink_(stream, data);
 }
 

@@ -12,16 +12,17 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/agent/docker/daemon_log.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/docker/engine_transfer.h"
 #include "services/agent/docker/stream_frames.h"
 
 namespace muster {
 
-// Bytes of each stream of a container.
+// The received bytes of each stream of a container.
 struct ContainerBytes {
-  int64_t out = 0;
-  int64_t err = 0;
+  DaemonLogBytes out;
+  DaemonLogBytes err;
 };
 
 // Two requests at the daemon: one for the output, one that is answered at the end. The output is
@@ -54,8 +55,8 @@ class ContainerStreams {
   // Returns whether the daemon has reported an end of the container. Inspect it: it may have been
   // started again by hand.
   bool ended() const { return end_.done && end_.status.ok() && !end_body_.empty(); }
-  // Returns how many of the `received` bytes the log did not have: then its beginning is lost.
-  int64_t missing() const { return skip_.out + skip_.err; }
+  // Returns whether the log did not begin with the `received` bytes, after the end of the output.
+  bool missing() const { return out_.missing() || err_.missing(); }
   // Returns whether the output has ended: all of it was passed if the container has ended, too.
   bool output_ended() const { return output_.done; }
   // Returns why the streams are of no more use, although the container may run; OK otherwise.
@@ -68,14 +69,15 @@ class ContainerStreams {
     absl::Status status;  // once it is done
   };
 
-  ContainerStreams(const ContainerBytes& skip, ContainerOutputSink sink);
+  ContainerStreams(const ContainerBytes& received, ContainerOutputSink sink);
   absl::Status Open(DockerEngine& engine, const std::string& container, bool attach);
   absl::Status AddStream(DockerEngine& engine, std::string method, const std::string& call,
                          EngineTransfer::BodySink sink, Stream* stream);
   void Pass(ContainerStream stream, std::string_view data);
   void Perform();
 
-  ContainerBytes skip_;  // bytes that are not passed
+  ReceivedBytes out_;  // not passed again
+  ReceivedBytes err_;
   const ContainerOutputSink sink_;
   StreamFrames frames_;
   std::string end_body_;

@@ -73,6 +73,12 @@ TEST_F(ContainerStreamsTest, EndIsSeenAlthoughNothingIsPrinted) {
   EXPECT_EQ(out_ + err_, "");
 }
 
+DaemonLogBytes BytesOf(const std::string& output) {
+  DaemonLogBytes bytes;
+  bytes.Add(output);
+  return bytes;
+}
+
 TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
   const std::string id =
       Create("printf 'one\\ntwo\\n'; printf 'E1\\nE2\\n' >&2; sleep 0.3; echo three");
@@ -80,11 +86,22 @@ TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
   EXPECT_EQ(out_, "one\ntwo\nthree\n");
   out_.clear();
   err_.clear();
-  auto again = ContainerStreams::Follow(engine_, id, {.out = 4, .err = 5}, Sink());
+  auto again = ContainerStreams::Follow(
+      engine_, id, {.out = BytesOf("one\n"), .err = BytesOf("E1\nE2")}, Sink());
   ASSERT_TRUE(again.ok()) << again.status();
   ReadToEnd(**again);
   EXPECT_EQ(out_, "two\nthree\n");
   EXPECT_EQ(err_, "\n");
+  EXPECT_FALSE((*again)->missing());
+}
+
+TEST_F(ContainerStreamsTest, LogWithAnotherBeginningIsReported) {
+  const std::string id = Create("echo two; echo three");
+  ReadToEnd(*AttachAndStart(id));
+  auto log = ContainerStreams::Follow(engine_, id, {.out = BytesOf("one\n"), .err = {}}, Sink());
+  ASSERT_TRUE(log.ok()) << log.status();
+  ReadToEnd(**log);
+  EXPECT_TRUE((*log)->missing());
 }
 
 TEST_F(ContainerStreamsTest, LogOfADaemonIsBounded) {
@@ -111,8 +128,7 @@ TEST_F(ContainerStreamsTest, EndOfTheDaemonIsAFaultAndItsLogHasTheRest) {
   while (streams->fault().ok() && !streams->output_ended()) streams->Wait(-1, absl::Seconds(10));
   EXPECT_FALSE(streams->ended());
   docker_->Start();
-  const auto received = static_cast<int64_t>(out_.size());
-  auto rest = ContainerStreams::Follow(engine_, id, {.out = received}, Sink());
+  auto rest = ContainerStreams::Follow(engine_, id, {.out = BytesOf(out_), .err = {}}, Sink());
   ASSERT_TRUE(rest.ok()) << rest.status();
   ReadToEnd(**rest);
   std::string want;

@@ -2,39 +2,80 @@
 #ifndef MUSTER_SERVICES_AGENT_DOCKER_DAEMON_LOG_H_
 #define MUSTER_SERVICES_AGENT_DOCKER_DAEMON_LOG_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "services/common/base/crc32c.h"
+
 namespace muster {
 
-// Counts the bytes of one stream as the driver `local` stores them: it splits lines after 16 KiB,
-// and drops the line break of a line whose length is a multiple of that (measured with Docker 20.10
-// and 24). Not thread-safe.
+// The bytes of one stream as the driver `local` stores them: it splits lines after 16 KiB, and
+// drops the line break of a line whose length is a multiple of that (measured with Docker 20.10 and
+// 24). Not thread-safe.
 class DaemonLogBytes {
  public:
+  // Adds bytes of the stream.
   void Add(std::string_view data) {
-    bytes_ += static_cast<int64_t>(data.size());
+    size_t kept = 0;
     for (size_t at = 0; at < data.size();) {
       const size_t end = data.find('\n', at);
       if (end == std::string_view::npos) {
         line_ += data.size() - at;
-        return;
+        break;
       }
       line_ += end - at;
-      if (line_ > 0 && line_ % kPiece == 0) --bytes_;
+      if (line_ > 0 && line_ % kPiece == 0) {
+        Keep(data.substr(kept, end - kept));
+        kept = end + 1;
+      }
       line_ = 0;
       at = end + 1;
     }
+    Keep(data.substr(kept));
   }
 
   int64_t bytes() const { return bytes_; }
+  // Returns the CRC32C of the bytes.
+  uint32_t crc() const { return crc_; }
 
  private:
   static constexpr size_t kPiece = size_t{16} << 10;
 
+  void Keep(std::string_view data) {
+    bytes_ += static_cast<int64_t>(data.size());
+    crc_ = ExtendCrc32c(crc_, data);
+  }
+
   int64_t bytes_ = 0;
+  uint32_t crc_ = 0;
   size_t line_ = 0;  // bytes since the last line break
+};
+
+// The part of a stream that was received before its log is read from the first byte on. A full log
+// loses its beginning, so the content is compared. Not thread-safe.
+class ReceivedBytes {
+ public:
+  ReceivedBytes() = default;
+  explicit ReceivedBytes(const DaemonLogBytes& received)
+      : left_(received.bytes()), crc_(received.crc()) {}
+
+  // Returns the part of the next bytes of the log that was not received.
+  std::string_view Skip(std::string_view data) {
+    const size_t again = std::min(data.size(), static_cast<size_t>(left_));
+    found_ = ExtendCrc32c(found_, data.substr(0, again));
+    left_ -= static_cast<int64_t>(again);
+    return data.substr(again);
+  }
+
+  // Returns whether the log, once it was read, did not begin with the received bytes.
+  bool missing() const { return left_ > 0 || found_ != crc_; }
+
+ private:
+  int64_t left_ = 0;
+  uint32_t crc_ = 0;
+  uint32_t found_ = 0;
 };
 
 }  // namespace muster

@@ -52,6 +52,7 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   spec.environment.push_back(absl::StrCat("MUSTER_JOB=", options.job));
   spec.user = plan.user;
   spec.labels = {{std::string(kContainerFolderLabel), options.folder},
+                 {std::string(kContainerNodeLabel), options.node},
                  {std::string(kContainerJobLabel), options.job}};
   spec.memory_folders = image.volumes;
   if (!plan.deployment.empty()) {
@@ -162,7 +163,7 @@ void CommandContainer::CheckStreams() {
 void CommandContainer::ReadEnd() {
   const auto state = options_.engine.InspectContainer(name_);
   if (!state.ok() || !state->ended()) return Lose(kReopenAfter);
-  if (output_lost_.ok() && streams_ != nullptr && streams_->missing() > 0) {
+  if (output_lost_.ok() && streams_ != nullptr && streams_->missing()) {
     output_lost_ = errors::ContainerOutputLost("the log has lost its beginning");
   }
   end_.exit.exit_code = static_cast<int>(state->exit_code);
@@ -194,8 +195,8 @@ void CommandContainer::Reopen() {
   if (state->status == "created") return RemoveUnstarted();
   if (state->status == "removing") return;  // then it is not found
   if (state->ended() && !output_lost_.ok()) return ReadEnd();
-  auto streams = ContainerStreams::Follow(options_.engine, name_,
-                                          {.out = out_.bytes(), .err = err_.bytes()}, Sink());
+  auto streams =
+      ContainerStreams::Follow(options_.engine, name_, {.out = out_, .err = err_}, Sink());
   if (!streams.ok()) {
     if (state->ended()) GiveUpOutputLater(streams.status());
     return;

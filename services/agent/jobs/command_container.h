@@ -21,8 +21,10 @@ namespace muster {
 // The path at which the container of a deployment has its state (deployment_state.h).
 inline constexpr std::string_view kStateTarget = "/state";
 
-// The labels of the containers of jobs: the folder of their agent, and the job.
+// The labels of the containers of jobs: the folder and the node of their agent, and the job. Agents
+// in several mount namespaces may share one daemon, and have the same folder.
 inline constexpr std::string_view kContainerFolderLabel = "muster.folder";
+inline constexpr std::string_view kContainerNodeLabel = "muster.node";
 inline constexpr std::string_view kContainerJobLabel = "muster.job";
 // The id of the deployment, if it is one.
 inline constexpr std::string_view kContainerDeploymentLabel = "muster.deployment";

@@ -16,7 +16,11 @@ namespace muster {
 struct ContainerMark {
   std::string boot;  // the id of the boot, process_mark.h
   absl::Time start;
+  absl::Duration since_boot;  // of the start, by SinceBoot: the wall clock may jump
   JobPlan plan;  // image, limits and output; without argv and environment, which may be secret
+
+  // Returns how long ago the start was, at least zero.
+  absl::Duration Elapsed() const;
 
   std::string ToText() const;
   // DATA_LOSS (JOB_DAMAGED).

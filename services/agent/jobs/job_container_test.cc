@@ -118,11 +118,41 @@ TEST_F(JobContainerTest, ContainerOfAKilledAgentIsFollowedToItsEnd) {
   EXPECT_EQ(all.err, "E1\n");
   EXPECT_EQ(all.final.exit_code(), 4);
   EXPECT_EQ(all.final.stdout_bytes(), 12);
-  // After the end nothing remains to be done.
-  job_.reset();
+}
+
+// The clock was wrong when the machine started.
+TEST_F(JobContainerTest, JumpOfTheClockDoesNotEndTheCommand) {
+  KillAgentOf("echo ready; sleep 2; exit 4");
   Recover();
-  const Records again = Run(job_->container()->plan);
-  EXPECT_EQ(again.finals, 1);
+  ContainerMark mark = *job_->container();
+  mark.start -= absl::Hours(24);
+  ASSERT_TRUE(job_->NoteContainer(mark).ok());
+  const Records all = Run(mark.plan);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED) << all.final.detail();
+  EXPECT_EQ(all.final.exit_code(), 4);
+}
+
+TEST_F(JobContainerTest, TimeBeforeARestartOfTheAgentCounts) {
+  KillAgentOf("echo ready; sleep 1000");
+  Recover();
+  ContainerMark mark = *job_->container();
+  mark.since_boot -= mark.plan.time_limit;
+  ASSERT_TRUE(job_->NoteContainer(mark).ok());
+  EXPECT_EQ(Run(mark.plan).final.outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+}
+
+TEST_F(JobContainerTest, StartInTheFutureDoesNotPreventTheOutcome) {
+  KillAgentOf("echo ready; sleep 1000");
+  ASSERT_TRUE(engine_.RemoveContainer(ContainerNameOf("n1", kJob)).ok());
+  Recover();
+  ContainerMark mark = *job_->container();
+  mark.boot = "another";
+  mark.start += absl::Hours(24);
+  ASSERT_TRUE(job_->NoteContainer(mark).ok());
+  const Records all = Run(mark.plan);
+  EXPECT_EQ(all.finals, 1);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_NOT_FOUND");
+  EXPECT_EQ(all.final.duration().seconds(), 0);
 }
 
 TEST_F(JobContainerTest, ContainerThatEndedWithoutItsAgentIsReported) {
@@ -202,6 +232,29 @@ TEST_F(JobContainerTest, AgentStopsWithoutDockerAndFollowsTheContainerLater) {
   EXPECT_EQ(all.final.exit_code(), 4);
 }
 
+// The log of Docker has other bytes than those that are stored, and as many.
+TEST_F(JobContainerTest, OutputThatTheFullLogHasLostIsReported) {
+  JobPlan plan = PlanOf(docker_->image(), "");
+  job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
+  ASSERT_TRUE(job_->NoteContainer({BootId(), absl::Now(), SinceBoot(), plan}).ok());
+  v1::JobRecord stored;
+  stored.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
+  stored.mutable_output()->set_data(std::string(32 << 10, 'a'));
+  ASSERT_TRUE(job_->log()->Append(stored).ok());
+  ContainerSpec spec;
+  spec.name = ContainerNameOf("n1", kJob);
+  spec.image = docker_->image();
+  spec.command = {"/bin/sh", "-c",
+                  "head -c 32768 /dev/zero | tr '\\0' a; head -c 3000000 /dev/zero | tr '\\0' b"};
+  spec.log_size = int64_t{1} << 20;
+  ASSERT_TRUE(engine_.CreateContainer(spec).ok());
+  ASSERT_TRUE(engine_.StartContainer(spec.name).ok());
+  AwaitEnded();
+  const Records all = Run(plan);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_OUTPUT_LOST");
+}
+
 // The log of Docker lacks the line break of such a line.
 TEST_F(JobContainerTest, OutputAfterALineOfManyPiecesIsWholeAfterAKillOfTheDaemon) {
   Start(PlanOf(docker_->image(),
@@ -215,13 +268,13 @@ TEST_F(JobContainerTest, OutputAfterALineOfManyPiecesIsWholeAfterAKillOfTheDaemo
   EXPECT_EQ(all.final.reason(), "");
 }
 
-TEST_F(JobContainerTest, DamagedRecordsEndTheContainer) {
+TEST_F(JobContainerTest, DamagedRecordsAreTheOutcome) {
   KillAgentOf("echo ready; sleep 1000");
   std::fstream(absl::StrCat(folder_, "/", kJob, "/records"), std::ios::in | std::ios::out)
       .seekp(45)
       .put('#');
   Recover();
-  const Records all = Run(job_->container()->plan);
+  const Records all = ReadRecords(*job_);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_LOST);
   EXPECT_EQ(all.final.reason(), "RECORDS_DAMAGED");
 }

@@ -179,12 +179,6 @@ TEST_F(JobDeploymentTest, ContainerOfAKilledAgentIsFollowedAndItsOutputsAreRead)
   Go();
   ExpectOutputs(Finish(), {{"url", "\"u\""}});
   EXPECT_FALSE(std::filesystem::exists(state_));
-  // The agent was killed after the final record, before it removed the rest.
-  ASSERT_TRUE(DeploymentState(job_->path()).Create("{}").ok());
-  job_.reset();
-  Recover();
-  ExpectOutputs(Run(job_->container()->plan), {{"url", "\"u\""}});
-  EXPECT_FALSE(std::filesystem::exists(state_));
 }
 
 TEST_F(JobDeploymentTest, OutputsOfAContainerThatEndedWithoutItsAgentAreRead) {

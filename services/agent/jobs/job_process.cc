@@ -111,7 +111,7 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
   }
   if (state_) RETURN_IF_ERROR(CreateState());
   return CommandContainer::Start(plan_, ContainerOptions(std::move(sink)), [this] {
-    return folder_.NoteContainer({BootId(), absl::Now(), plan_});
+    return folder_.NoteContainer({BootId(), absl::Now(), SinceBoot(), plan_});
   });
 }
 
@@ -161,14 +161,10 @@ void JobProcess::Resume() {
   const ContainerMark& mark = *folder_.container();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
   const auto command = CommandContainer::Adopt(ContainerOptions(SinkOf(recorder)));
-  if (folder_.log()->has_final()) {
-    if (command->Remove()) RemoveState();
-    return;
-  }
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
   if (!folder_.log()->content().started) start_ = StartedRecord(mark.start);
-  RunToEnd(*command, recorder, Now() - (absl::Now() - mark.start));
+  RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
 
 JobOutputSink JobProcess::SinkOf(OutputRecorder& recorder) {
@@ -255,7 +251,7 @@ v1::JobRecord JobProcess::MakeFinal(const absl::StatusOr<CommandEnd>& end, absl:
     record =
         FinalRecord(v1::JOB_OUTCOME_LOST, ReasonOf(end.status()), ToStd(end.status().message()));
   } else {
-    record = FinalOfEnd(*end, recorder.missing() > 0);
+    record = FinalOfEnd(*end, recorder.missing());
     if (end->started && end->finished) {
       took = std::max(*end->finished - *end->started, absl::ZeroDuration());
     }

@@ -46,8 +46,9 @@ class JobProcess {
   JobProcess(const JobHost& host, NodeJobFolder& folder, std::string job, JobPlan plan,
              std::function<void()> on_records);
 
-  // Blocks until the final record is in the log. Retries on a full disk until the agent stops. If
-  // the folder names a container, follows that one to its end instead of starting the command.
+  // Blocks until the final record is in the log, which must not have one. Retries on a full disk
+  // until the agent stops. If the folder names a container, follows that one to its end instead of
+  // starting the command.
   void Run();
 
   // Ends the process, from any thread. The first reason is the outcome.

@@ -29,7 +29,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
   if (!unfinished && (*folder)->container()) {
     if (!(*folder)->records_damaged()) return folder;
     RETURN_IF_ERROR((*folder)->log()->Append(RecordsDamaged()));
-    return folder;  // its container is removed
+    return folder;  // the sweep removes its container
   }
   if (unfinished || !(*folder)->process()) {
     RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));

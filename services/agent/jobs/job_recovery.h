@@ -14,7 +14,8 @@ namespace muster {
 // Opens the folder of a job. A job whose container may still run, or exists, is returned as it is:
 // JobProcess follows it. Another job that started and has no final record, or whose records are
 // damaged before it, is LOST: the rest of its process group is killed. A job that never started is
-// removed, and the result is null: the parent sends it again. The errors of NodeJobFolder::Open.
+// removed, and the result is null: the parent sends it again. The errors of NodeJobFolder::Open,
+// and those of the disk: then a later call may succeed.
 absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const std::string& jobs,
                                                           const std::string& id,
                                                           const std::string& node);

@@ -1,5 +1,7 @@
 #include "services/agent/jobs/job_recovery.h"
 
+#include <errno.h>
+
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -55,6 +57,18 @@ class JobRecoveryTest : public ::testing::Test {
 };
 
 TEST_F(JobRecoveryTest, StartedJobIsLostAndKeepsItsRecords) {
+  const auto folder = Recover();
+  ASSERT_TRUE(folder.ok()) << folder.status();
+  EXPECT_EQ(Records(**folder), "first\nsecond\nAGENT_DIED");
+}
+
+TEST_F(JobRecoveryTest, JobIsRecoveredAfterAFailureOfTheDisk) {
+  for (const auto call : {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kWrite}) {
+    disk_.FailAt(call, 1, call == SimulatedDisk::Call::kOpen ? EMFILE : ENOSPC);
+    const auto failed = Recover();
+    ASSERT_FALSE(failed.ok());
+    EXPECT_FALSE(absl::IsDataLoss(failed.status())) << failed.status();
+  }
   const auto folder = Recover();
   ASSERT_TRUE(folder.ok()) << folder.status();
   EXPECT_EQ(Records(**folder), "first\nsecond\nAGENT_DIED");
@@ -121,7 +135,9 @@ TEST_F(JobRecoveryTest, DeploymentIsReadFromTheDisk) {
     const auto deployment = folder->ReadDeployment();
     ASSERT_TRUE(deployment.ok()) << deployment.status();
     EXPECT_EQ(deployment->action(), "deploy");
-    ASSERT_TRUE(folder->NoteContainer({"boot", absl::UnixEpoch(), {.image = "i"}}).ok());
+    ASSERT_TRUE(
+        folder->NoteContainer({"boot", absl::UnixEpoch(), absl::ZeroDuration(), {.image = "i"}})
+            .ok());
     folder.reset();
     folder = RecoverJob(disk_, "/jobs", kOther, kNode).value();
   }

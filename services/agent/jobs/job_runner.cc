@@ -1,8 +1,7 @@
 #include "services/agent/jobs/job_runner.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,6 @@
 #include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/job_plan.h"
-#include "services/agent/jobs/job_recovery.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
@@ -26,8 +24,8 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kForgetEvery = absl::Minutes(10);
-constexpr absl::Duration kSweepEvery = absl::Minutes(10);
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);
+constexpr BackoffOptions kRecoverRetry = {absl::Seconds(1), absl::Seconds(10)};
 // One sync stores all cancels and refusals of this time: a peer can send any number of them.
 constexpr absl::Duration kStoreAfter = absl::Milliseconds(10);
 
@@ -46,13 +44,14 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       // A state is left if the container could not be removed when the job ended.
       finished_(PosixFileOps(), folder_, SystemClock(),
                 [](const std::string& job) { DeploymentState(job).Remove().IgnoreError(); }),
+      recover_backoff_(kRecoverRetry),
       cancelled_(std::move(cancelled)),
       records_({options_.trust.node, options_.sign, options_.timers, options_.executor,
                 // One for each job that is cancelled, refused or finished.
                 options_.max_cancelled + options_.max_remembered},
                on_records_),
       tend_(*options_.timers, *options_.executor, [this] { Tend(); }),
-      sweep_(*options_.timers, *options_.executor, [this] { SweepContainers(); }) {}
+      sweep_(*options_.timers, *options_.executor, [this] { Sweep(); }) {}
 
 absl::StatusOr<std::unique_ptr<JobRunner>> JobRunner::Open(JobRunnerOptions options,
                                                            std::function<void()> on_records) {
@@ -79,40 +78,6 @@ JobRunner::~JobRunner() {
   }
   std::vector<std::string> stored;
   cancelled_->Store(&stored).IgnoreError();  // they are not reported, so the parent repeats them
-}
-
-absl::Status JobRunner::Recover() {
-  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
-  ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
-  MutexLock lock(mutex_);
-  for (const FolderEntry& entry : entries) {
-    if (entry.type != FileType::kFolder) continue;
-    auto found = RecoverJob(PosixFileOps(), folder_, entry.name, options_.trust.node);
-    if (!found.ok()) {
-      // A job that cannot be read does not stop the agent, and does not run again. Its folder
-      // remains for an operator or for the next start.
-      Log(LogLevel::kError, "a job cannot be read; it is not run again",
-          {{"job", entry.name}, {"error", found.status()}});
-      finished_.AddUnreadable(entry.name);
-      continue;
-    }
-    if (*found) Remember(entry.name, *std::move(found));
-  }
-  return absl::OkStatus();
-}
-
-void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
-  if (folder->done()) {
-    return finished_.Add(id, folder->latest_end(), folder->has_started());
-  }
-  const int64_t size = folder->log()->size();
-  quota_.Reserve(size);
-  const bool in_container = folder->container().has_value();
-  Job& job = AddJob(id, std::move(folder));
-  job.spooled = size;
-  if (!in_container) return;
-  job.plan = job.folder->container()->plan;
-  Begin(job);
 }
 
 JobRunner::Job& JobRunner::AddJob(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
@@ -156,6 +121,7 @@ void JobRunner::Receive(const v1::JobCommand& command) {
 
 bool JobRunner::IsKnown(const std::string& job) {
   if (jobs_.contains(job)) return true;  // its records are sent anyway
+  if (unrecovered_.contains(job)) return true;
   if (cancelled_->Contains(job)) {
     EndWithoutRecords(job, cancelled_->FinalOf(job));
     return true;
@@ -171,7 +137,7 @@ bool JobRunner::IsKnown(const std::string& job) {
 v1::JobRecord JobRunner::FinalOfReplay(const std::string& job) const {
   if (finished_.IsUnreadable(job)) {
     return FinalRecord(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED",
-                       "its files on the node's disk cannot be read");
+                       "its files on the node's disk are damaged");
   }
   if (finished_.HasStarted(job)) {
     return FinalRecord(v1::JOB_OUTCOME_LOST, "REPLAYED",
@@ -184,7 +150,7 @@ v1::JobRecord JobRunner::FinalOfReplay(const std::string& job) const {
 void JobRunner::Admit(const v1::JobCommand& command, const Verdict& verdict) {
   const std::string& id = command.job();
   const auto is_full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return jobs_.size() + finished_.size() >= options_.max_remembered;
+    return jobs_.size() + finished_.size() + unrecovered_.size() >= options_.max_remembered;
   };
   if (is_full() && verdict.status.ok()) {
     finished_.ForgetBefore(FromProto(verdict.command.not_before()));
@@ -217,9 +183,17 @@ void JobRunner::Cancel(const v1::JobCancel& cancel) {
   const bool ours = nodes.empty() || std::ranges::find(nodes, options_.trust.node) != nodes.end();
   if (!ours || !IsJobId(cancel.job())) return;
   MutexLock lock(mutex_);
-  const auto found = jobs_.find(cancel.job());
+  CancelJob(cancel.job());
+}
+
+void JobRunner::CancelJob(const std::string& id) {
+  if (const auto later = unrecovered_.find(id); later != unrecovered_.end()) {
+    later->second = true;
+    return;
+  }
+  const auto found = jobs_.find(id);
   if (found == jobs_.end()) {
-    if (!finished_.Contains(cancel.job())) EndWithoutRecords(cancel.job(), CancelledBeforeStart());
+    if (!finished_.Contains(id)) EndWithoutRecords(id, CancelledBeforeStart());
     return;
   }
   Job& job = *found->second;
@@ -283,7 +257,10 @@ void JobRunner::Tend() {
   MutexLock lock(mutex_);
   RemoveReported();
   StoreCancels();
-  if (!stopping_) StartWaiting();
+  if (!stopping_) {
+    RetryRecovery();
+    StartWaiting();
+  }
   finished_.Forget();
   cancelled_->Forget();
   tend_.RunAfter(NextTend());
@@ -309,26 +286,6 @@ void JobRunner::RemoveReported() {
     quota_.Release(job.spooled);
     finished_.Add(job.id, job.folder->latest_end(), job.folder->has_started());
     it = jobs_.erase(it);
-  }
-}
-
-// Removes the containers that a job left when Docker did not answer.
-void JobRunner::SweepContainers() {
-  sweep_.RunAfter(kSweepEvery);
-  if (access(docker_.socket().c_str(), F_OK) != 0) return;  // a node without Docker
-  const auto containers = docker_.ListContainers(kContainerFolderLabel, options_.trust.folder);
-  if (!containers.ok()) return;
-  for (const ContainerState& container : *containers) {
-    const auto label = container.labels.find(std::string(kContainerJobLabel));
-    if (label == container.labels.end()) continue;
-    {
-      MutexLock lock(mutex_);
-      const auto job = jobs_.find(label->second);
-      if (job != jobs_.end() && job->second->state == State::kRunning) continue;
-    }
-    const absl::Status removed = docker_.RemoveContainer(container.id);
-    Log(LogLevel::kWarning, "a container without a job is removed",
-        {{"job", label->second}, {"container", container.id}, {"error", removed}});
   }
 }
 
@@ -388,6 +345,7 @@ absl::Duration JobRunner::NextTend() const {
   if (const auto due = waiting_.NextDue(); due && !stopping_) {
     next = std::min(next, *due - MonotonicNow());
   }
+  if (!unrecovered_.empty() && !stopping_) next = std::min(next, recover_at_ - MonotonicNow());
   return next;
 }
 

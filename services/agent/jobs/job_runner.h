@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -23,6 +24,7 @@
 #include "services/agent/jobs/record_sender.h"
 #include "services/agent/jobs/spool_quota.h"
 #include "services/agent/jobs/waiting_jobs.h"
+#include "services/common/base/backoff.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/scheduled_task.h"
@@ -54,7 +56,8 @@ struct JobRunnerOptions {
 // A job in NODE_FOLDER/jobs/ never runs again. It stays there for a day (finished_jobs.h), unless
 // `max_remembered` is reached. A job that an earlier process started and did not end is ended and
 // reported as LOST, unless it runs in a container, which is followed to its end. One that did not
-// start is removed, and the parent sends it again.
+// start is removed, and the parent sends it again. If the disk fails meanwhile, this is tried
+// again.
 //
 // A reported outcome is final, whatever the parent sends, because the node signs it: a job that was
 // refused or cancelled never runs here, also if what was refused was not its genuine command.
@@ -103,6 +106,9 @@ class JobRunner {
   JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
             std::unique_ptr<CancelledJobs> cancelled, std::function<void()> on_records);
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Recovers a job, or notes that its files are damaged. Another failure may be temporary.
+  absl::Status RecoverOne(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RetryRecovery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Job& AddJob(const std::string& id, std::unique_ptr<NodeJobFolder> folder)
@@ -114,11 +120,12 @@ class JobRunner {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Queue(Job& job, const v1::JobCommand& command, const Verdict& verdict)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelJob(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EndWithoutRecords(const std::string& job, v1::JobRecord final)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReportStored(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  void SweepContainers() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
   // The task.
   void Tend() ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveReported() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -138,6 +145,13 @@ class JobRunner {
   CondVar idle_;  // no command runs
   std::map<std::string, std::unique_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);
   FinishedJobs finished_ ABSL_GUARDED_BY(mutex_);
+  // Jobs that could not be recovered for now, such as on a full disk, and whether each was
+  // cancelled since. Nothing is reported of them.
+  std::map<std::string, bool> unrecovered_ ABSL_GUARDED_BY(mutex_);
+  Backoff recover_backoff_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration recover_at_ ABSL_GUARDED_BY(mutex_);  // monotonic
+  // Deployments that had ended when they were recovered: they may have left a state.
+  std::set<std::string> ended_deployments_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<CancelledJobs> cancelled_ ABSL_PT_GUARDED_BY(mutex_);
   // After jobs_, whose outboxes its task uses. Its lock may be taken under mutex_.
   RecordSender records_;

@@ -1,5 +1,7 @@
 // A node does not run a command twice, nor after its cancel, whenever its agent restarts.
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,10 +13,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/testing/job_runner_fixture.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/base/unique_fd.h"
 #include "services/common/journal/journal_reader.h"
 #include "services/common/rpc/proto_time.h"
 #include "testing/fixtures/await.h"
@@ -249,6 +253,63 @@ TEST_F(JobRunnerRestartTest, DamagedJobDoesNotStopTheAgentAndIsNotRunAgain) {
   Forget(sent.job());
   ExpectRefused(sent, "RECORDS_DAMAGED", v1::JOB_OUTCOME_LOST);
   EXPECT_EQ(Shell("cat " + marks).out, "x\n");
+}
+
+// As on a full disk, or without free descriptors.
+TEST_F(JobRunnerRestartTest, JobThatCannotBeReadForNowIsReportedLater) {
+  acks_ = false;
+  const v1::JobCommand sent = commands_.ForNode(TestCommands::Exec({"/bin/echo", "hi"}), kNode);
+  runner_->Receive(sent);
+  AwaitFinal(sent.job());
+  End();
+  Forget(sent.job());
+  const std::string path = folder_ + "/jobs/" + sent.job() + "/job";
+  std::filesystem::rename(path, folder_ + "/saved");
+  std::filesystem::create_symlink("job", path);  // each attempt to open it fails
+  acks_ = true;
+  Begin();
+  runner_->Receive(sent);
+  v1::JobCancel cancel;
+  cancel.set_job(sent.job());
+  runner_->Cancel(cancel);
+  EXPECT_EQ(Shell("exit 0").final->exit_code(), 0);
+  ASSERT_TRUE(runner_->AwaitAcked(absl::Minutes(1)));
+  {
+    MutexLock lock(mutex_);
+    EXPECT_FALSE(received_[sent.job()].final);
+  }
+  std::filesystem::rename(folder_ + "/saved", path);
+  const JobAtRoot received = AwaitFinal(sent.job());
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(received.out, "hi\n");
+}
+
+// Docker does not answer, and the root relay has not acked the jobs.
+TEST_F(JobRunnerRestartTest, EndedJobsWithContainersDelayNoCommand) {
+  End();
+  acks_ = false;
+  std::string socket_folder = "/tmp/docker-XXXXXX";  // the path of a socket has 107 bytes
+  ASSERT_NE(mkdtemp(socket_folder.data()), nullptr);
+  docker_socket_ = socket_folder + "/socket";
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  ASSERT_LT(docker_socket_.size(), sizeof(address.sun_path));
+  docker_socket_.copy(address.sun_path, docker_socket_.size());
+  const UniqueFd silent(socket(AF_UNIX, SOCK_STREAM, 0));
+  ASSERT_EQ(bind(silent.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(listen(silent.get(), 100), 0);
+  for (int i = 0; i < 20; ++i) {
+    const v1::Command command = TestCommands::Exec({"/bin/true"});
+    const auto job = NodeJobFolder::Create(PosixFileOps(), folder_ + "/jobs", command.job(), kNode,
+                                           commands_.Sign(command));
+    ASSERT_TRUE(job.ok()) << job.status();
+    JobPlan plan;
+    plan.image = "i";
+    ASSERT_TRUE((*job)->NoteContainer({"boot", absl::Now(), absl::ZeroDuration(), plan}).ok());
+    ASSERT_TRUE((*job)->log()->Append(FinalRecord(v1::JOB_OUTCOME_EXITED, "", "")).ok());
+  }
+  Begin();
+  EXPECT_EQ(Shell("exit 0").final->outcome(), v1::JOB_OUTCOME_EXITED);
+  std::filesystem::remove_all(socket_folder);
 }
 
 TEST_F(JobRunnerRestartTest, JobWithDamagedRecordsIsLost) {

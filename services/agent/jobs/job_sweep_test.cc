@@ -1,10 +1,18 @@
 // A real Docker daemon, and a runner of jobs.
+#include <filesystem>
+#include <memory>
 #include <string>
 
+#include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "services/agent/docker/testing/docker_fixture.h"
 #include "services/agent/jobs/command_container.h"
+#include "services/agent/jobs/deployment_state.h"
+#include "services/agent/jobs/final_record.h"
+#include "services/agent/jobs/job_folder.h"
+#include "services/agent/jobs/process_mark.h"
 #include "services/agent/jobs/testing/job_runner_fixture.h"
+#include "services/common/base/file_ops.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -12,14 +20,44 @@ namespace {
 
 class JobSweepTest : public JobRunnerFixture {
  protected:
-  std::string Create(const std::string& name, const std::string& folder) {
+  std::string Create(const std::string& name, const std::string& folder,
+                     const std::string& node = kNode,
+                     const std::string& job = std::string(32, 'b')) {
     ContainerSpec spec;
     spec.name = name;
     spec.image = docker_.image();
     spec.labels = {{"muster", "test"},
                    {std::string(kContainerFolderLabel), folder},
-                   {std::string(kContainerJobLabel), std::string(32, 'b')}};
+                   {std::string(kContainerNodeLabel), node},
+                   {std::string(kContainerJobLabel), job}};
+    spec.command = {"/bin/sleep", "1000"};
     return engine_.CreateContainer(spec).value_or("");
+  }
+
+  // Returns the folder of a deployment whose container may run.
+  std::unique_ptr<NodeJobFolder> MakeJob(const std::string& job) {
+    v1::Command command;
+    command.mutable_container()->mutable_deployment()->set_action("deploy");
+    v1::SignedCommand signed_command;
+    signed_command.set_command(command.SerializeAsString());
+    auto folder =
+        NodeJobFolder::Create(PosixFileOps(), folder_ + "/jobs", job, kNode, signed_command);
+    EXPECT_TRUE(folder.ok()) << folder.status();
+    JobPlan plan;
+    plan.image = docker_.image();
+    plan.time_limit = absl::Minutes(1);
+    EXPECT_TRUE((*folder)->NoteContainer({BootId(), absl::Now(), SinceBoot(), plan}).ok());
+    return *std::move(folder);
+  }
+
+  void BeginWithSweep() {
+    docker_socket_ = docker_.socket();
+    first_sweep_ = absl::ZeroDuration();
+    Begin();
+  }
+
+  bool IsRemoved(const std::string& container) {
+    return absl::IsNotFound(engine_.InspectContainer(container).status());
   }
 
   testing::TestDocker docker_;
@@ -32,12 +70,57 @@ TEST_F(JobSweepTest, ContainerWithoutAJobIsRemoved) {
   const std::string foreign = Create("foreign", folder_ + "-of-another-agent");
   ASSERT_TRUE(engine_.InspectContainer(left).ok());
   End();
-  docker_socket_ = docker_.socket();
-  first_sweep_ = absl::ZeroDuration();
-  Begin();
-  EXPECT_TRUE(
-      testing::Await([&] { return absl::IsNotFound(engine_.InspectContainer(left).status()); }));
+  BeginWithSweep();
+  EXPECT_TRUE(testing::Await([&] { return IsRemoved(left); }));
   EXPECT_TRUE(engine_.InspectContainer(foreign).ok());
+}
+
+// Both agents have a folder of their own at the same path.
+TEST_F(JobSweepTest, ContainerOfAnotherNodeWithTheSameFolderIsKept) {
+  const std::string foreign = Create("a-foreign", folder_, "n2");
+  const std::string left = Create("b-left", folder_);
+  End();
+  BeginWithSweep();
+  EXPECT_TRUE(testing::Await([&] { return IsRemoved(left); }));
+  End();  // waits for the rest of the sweep
+  EXPECT_TRUE(engine_.InspectContainer(foreign).ok());
+}
+
+// The agent was killed after the final record of the job, before it removed the rest.
+TEST_F(JobSweepTest, ContainerAndStateOfAJobThatEndedBeforeTheStartAreRemoved) {
+  End();
+  const std::string job(32, 'c');
+  {
+    const auto folder = MakeJob(job);
+    ASSERT_TRUE(folder->log()->Append(FinalRecord(v1::JOB_OUTCOME_EXITED, "", "")).ok());
+    ASSERT_TRUE(DeploymentState(folder->path()).Create("{}").ok());
+  }
+  const std::string container = Create("left", folder_, kNode, job);
+  BeginWithSweep();
+  EXPECT_TRUE(testing::Await([&] { return IsRemoved(container); }));
+  const std::string state = DeploymentState(folder_ + "/jobs/" + job).folder();
+  EXPECT_TRUE(testing::Await([&] { return !std::filesystem::exists(state); }));
+}
+
+TEST_F(JobSweepTest, ContainerOfAJobThatCannotBeReadForNowIsFollowedLater) {
+  End();
+  const std::string job(32, 'c');
+  const std::string path = MakeJob(job)->path() + "/job";
+  std::filesystem::rename(path, folder_ + "/saved");
+  std::filesystem::create_symlink("job", path);  // each attempt to open it fails
+  const std::string container = Create(ContainerNameOf(kNode, job), folder_, kNode, job);
+  ASSERT_TRUE(engine_.StartContainer(container).ok());
+  const std::string left = Create("left", folder_);
+  BeginWithSweep();
+  EXPECT_TRUE(testing::Await([&] { return IsRemoved(left); }));
+  ASSERT_TRUE(engine_.InspectContainer(container).ok()) << "it was removed";
+  v1::JobCancel cancel;
+  cancel.set_job(job);
+  runner_->Cancel(cancel);
+  std::filesystem::rename(folder_ + "/saved", path);
+  const JobAtRoot received = AwaitFinal(job);
+  EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_CANCELLED) << received.final->detail();
+  EXPECT_EQ(received.started, 1);
 }
 
 }  // namespace

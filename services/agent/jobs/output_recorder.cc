@@ -26,7 +26,7 @@ OutputRecorder::OutputRecorder(RecordOutbox& log, SpoolQuota& quota, bool keep, 
   const RecordOutbox::Content content = log.content();
   for (const auto& [name, known] : {std::pair(v1::JOB_STREAM_STDOUT, &content.out),
                                     std::pair(v1::JOB_STREAM_STDERR, &content.err)}) {
-    Of(name).stored = known->in_log.bytes();
+    Of(name).stored = ReceivedBytes(known->in_log);
     Of(name).total = known->bytes - known->in_log.bytes();  // what the log lacks
     kept_ += known->bytes;
   }
@@ -38,9 +38,7 @@ bool OutputRecorder::Add(v1::JobStream name, std::string_view data, absl::Durati
   Stream& stream = Of(name);
   stream.total += static_cast<int64_t>(data.size());
   if (!keep_) return false;
-  const size_t again = std::min(data.size(), static_cast<size_t>(stream.stored));
-  stream.stored -= static_cast<int64_t>(again);
-  data.remove_prefix(again);
+  data = stream.stored.Skip(data);
   const int64_t before = spent_;
   while (!data.empty()) {
     if (cutting_) {

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/agent/docker/daemon_log.h"
 #include "services/agent/jobs/record_outbox.h"
 #include "services/agent/jobs/spool_quota.h"
 
@@ -36,8 +37,8 @@ class OutputRecorder {
   // Flushes. Returns the record of the bytes that were cut since the last one, if any.
   std::optional<v1::JobRecord> Finish();
 
-  // Returns how much of the output that comes again has not come.
-  int64_t missing() const { return streams_[0].stored + streams_[1].stored; }
+  // Returns whether the output that came again did not begin with the stored output.
+  bool missing() const { return streams_[0].stored.missing() || streams_[1].stored.missing(); }
 
   int64_t bytes(v1::JobStream stream) const { return Of(stream).total; }
   // Returns the quota that it uses.
@@ -48,7 +49,7 @@ class OutputRecorder {
     std::string waiting;  // at most one record
     absl::Duration since;
     int64_t total = 0;
-    int64_t stored = 0;  // bytes that come again, and that the log has already
+    ReceivedBytes stored;  // they come again, and the log has them already
   };
 
   Stream& Of(v1::JobStream stream) { return streams_[stream == v1::JOB_STREAM_STDERR ? 1 : 0]; }

@@ -73,11 +73,13 @@ std::string BootId() {
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
 }
 
-absl::Time BootTime() {
+absl::Duration SinceBoot() {
   timespec since = {};
   clock_gettime(CLOCK_BOOTTIME, &since);
-  return absl::Now() - absl::DurationFromTimespec(since);
+  return absl::DurationFromTimespec(since);
 }
+
+absl::Time BootTime() { return absl::Now() - SinceBoot(); }
 
 absl::StatusOr<ProcessMark> ProcessMark::Of(pid_t pid) {
   const auto stat = ReadStat(pid);

@@ -18,6 +18,8 @@ inline constexpr std::string_view kJobVariable = "MUSTER_JOB";
 
 // Returns the id of this boot of the machine.
 std::string BootId();
+// Returns the time since the start of the machine. It includes suspension, and never jumps.
+absl::Duration SinceBoot();
 // Returns when the machine was started.
 absl::Time BootTime();
 

@@ -1,0 +1,109 @@
+// The start of JobRunner with the jobs of an earlier process, and what those have left.
+#include <unistd.h>
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "services/agent/jobs/container_sweep.h"
+#include "services/agent/jobs/deployment_state.h"
+#include "services/agent/jobs/job_recovery.h"
+#include "services/agent/jobs/job_runner.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kSweepEvery = absl::Minutes(10);
+
+}  // namespace
+
+absl::Status JobRunner::Recover() {
+  RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
+  ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
+  MutexLock lock(mutex_);
+  for (const FolderEntry& entry : entries) {
+    if (entry.type != FileType::kFolder) continue;
+    const absl::Status status = RecoverOne(entry.name);
+    if (status.ok()) continue;
+    Log(LogLevel::kError, "a job cannot be recovered; trying again",
+        {{"job", entry.name}, {"error", status}});
+    unrecovered_.emplace(entry.name, false);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobRunner::RecoverOne(const std::string& id) {
+  auto found = RecoverJob(PosixFileOps(), folder_, id, options_.trust.node);
+  if (absl::IsDataLoss(found.status())) {
+    // It does not stop the agent, and does not run again. Its folder remains for an operator.
+    Log(LogLevel::kError, "a job cannot be read; it is not run again",
+        {{"job", id}, {"error", found.status()}});
+    finished_.AddUnreadable(id);
+    return absl::OkStatus();
+  }
+  if (!found.ok()) return found.status();
+  if (*found) Remember(id, *std::move(found));
+  return absl::OkStatus();
+}
+
+void JobRunner::RetryRecovery() {
+  if (unrecovered_.empty() || SystemClock().MonotonicNow() < recover_at_) return;
+  recover_at_ = SystemClock().MonotonicNow() + recover_backoff_.Next(std::nullopt);
+  for (const auto& [id, was_cancelled] : std::map(unrecovered_)) {
+    if (const absl::Status status = RecoverOne(id); !status.ok()) {
+      LogLimited(LogLevel::kError, "a job cannot be recovered; trying again", "",
+                 {{"job", id}, {"error", status}});
+      continue;
+    }
+    unrecovered_.erase(id);
+    if (was_cancelled) CancelJob(id);
+  }
+  on_records_();
+}
+
+void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
+  const bool ended = folder->done() || folder->log()->has_final();
+  if (ended && folder->has_deployment()) ended_deployments_.insert(id);
+  if (folder->done()) {
+    return finished_.Add(id, folder->latest_end(), folder->has_started());
+  }
+  const int64_t size = folder->log()->size();
+  quota_.Reserve(size);
+  Job& job = AddJob(id, std::move(folder));
+  job.spooled = size;
+  if (ended || !job.folder->container()) return;
+  job.plan = job.folder->container()->plan;
+  Begin(job);
+}
+
+// Removes the containers that a job left when Docker did not answer, and those of jobs that had
+// ended when they were recovered.
+void JobRunner::Sweep() {
+  sweep_.RunAfter(kSweepEvery);
+  if (access(docker_.socket().c_str(), F_OK) != 0) return;  // a node without Docker
+  std::set<std::string> ended;
+  {
+    MutexLock lock(mutex_);
+    ended = ended_deployments_;
+  }
+  const auto left = SweepContainers(
+      docker_, options_.trust.folder, options_.trust.node, [this](const std::string& id) {
+        MutexLock lock(mutex_);
+        const auto job = jobs_.find(id);
+        return unrecovered_.contains(id) ||
+               (job != jobs_.end() && job->second->state == State::kRunning);
+      });
+  if (!left.ok()) return;
+  for (const std::string& id : ended) {
+    if (left->contains(id)) continue;
+    if (!DeploymentState(absl::StrCat(folder_, "/", id)).Remove().ok()) continue;
+    MutexLock lock(mutex_);
+    ended_deployments_.erase(id);
+  }
+}
+
+}  // namespace muster
