@@ -38,8 +38,6 @@ constexpr int kMaxDepth = 16;
 constexpr int kMaxValueDepth = 32;
 constexpr size_t kMaxPattern = 1'024;
 constexpr size_t kMaxPatterns = 100;
-// Parts of a schema times values. Each value is checked by each part in the worst case.
-constexpr int64_t kMaxWork = 2'000'000;
 constexpr int64_t kMaxExplained = 20'000;
 constexpr size_t kMaxFaults = 20;  // a longer list is not useful
 constexpr std::string_view kLocal = "#/definitions/";
@@ -376,12 +374,14 @@ absl::StatusOr<JsonSchema> JsonSchema::Parse(const Json& schema, const Json& def
   return JsonSchema(std::move(json), std::move(compiled));
 }
 
+int64_t JsonSchema::WorkOf(const Json& value) const { return CountOf(value) * compiled_->parts; }
+
 std::vector<std::string> JsonSchema::Validate(const Json& value) const {
   if (DepthOf(value, kMaxValueDepth + 1) > kMaxValueDepth) {
     return {absl::StrCat("/: more than ", kMaxValueDepth, " levels")};
   }
-  const int64_t work = CountOf(value) * compiled_->parts;
-  if (work > kMaxWork) return {"/: schema and value are too large together"};
+  const int64_t work = WorkOf(value);
+  if (work > kMaxSchemaWork) return {"/: schema and value are too large together"};
   std::vector<std::string> faults;
   const valijson::adapters::NlohmannJsonAdapter adapter(value);
   if (!valijson::Validator().validate(compiled_->schema, adapter, nullptr)) {

@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_JSON_SCHEMA_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_JSON_SCHEMA_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@
 #include "nlohmann/json.hpp"
 
 namespace muster {
+
+// The largest work of one check or comparison. Each value is checked by each part of a schema in
+// the worst case.
+inline constexpr int64_t kMaxSchemaWork = 2'000'000;
 
 // A schema from an untrusted document: checking a value takes time in proportion to the sizes of
 // schema and value. Immutable; thread-safe.
@@ -34,6 +39,10 @@ class JsonSchema {
   // Returns the faults of a value, each with its place: "/size: ...". Empty for a valid one. A
   // value more than 32 levels deep is a fault.
   std::vector<std::string> Validate(const nlohmann::json& value) const;
+
+  // Returns the work of Validate: parts of the schema times values in `value`. Validate refuses
+  // more than kMaxSchemaWork.
+  int64_t WorkOf(const nlohmann::json& value) const;
 
   // Returns the schema without references.
   const nlohmann::json& json() const { return json_; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -81,6 +82,8 @@ class Comparison {
       known = parsed_.emplace(&wide, *std::move(schema)).first;
     }
     for (size_t i = 0; i < values.size(); ++i) {
+      work_ += known->second.WorkOf(values[i]);
+      if (work_ > kMaxSchemaWork) return At(place, "it is too large to be compared");
       if (!known->second.Validate(values[i]).empty()) {
         return At(place, absl::StrCat("the type does not admit value ", i + 1));
       }
@@ -210,6 +213,7 @@ class Comparison {
   const Json anything_ = true;
   Json constant_;
   std::map<const Json*, JsonSchema> parsed_;  // of the type, by their places in memory
+  int64_t work_ = 0;                          // of all checked values
 };
 
 }  // namespace

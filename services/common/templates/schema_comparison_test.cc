@@ -82,5 +82,15 @@ TEST(SchemaComparisonTest, WiderSchemasAreRefusedWithTheReason) {
   }
 }
 
+// Values are checked one by one, so their number counts, too.
+TEST(SchemaComparisonTest, ComparisonOfManyValuesWithManyPartsIsRefused) {
+  nlohmann::json wide;
+  nlohmann::json narrow;
+  for (int i = 0; i < 1'000; ++i) wide["allOf"].push_back({{"type", "string"}});
+  for (int i = 0; i < 3'000; ++i) narrow["enum"].push_back(std::to_string(i));
+  EXPECT_THAT(WhyNotNarrower(Schema(narrow.dump()), Schema(wide.dump())),
+              HasSubstr("too large to be compared"));
+}
+
 }  // namespace
 }  // namespace muster
