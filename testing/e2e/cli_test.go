@@ -198,9 +198,20 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
 	var job struct{ Job string }
 	check(t, f.JSON(&job, "exec", "--node", "n1", "--detach", "--json", "--", "/bin/true"))
-	// The helpers above, share_test.go, exec_test.go, attach_test.go and backup_test.go read the JSON of these commands.
-	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore"
+	greet := must(f.WriteFile("greet.yaml", greetType("1.0.0", "example/greet@sha256:"+strings.Repeat("0", 64))))(t)
+	hi := must(f.WriteFile("hi.yaml", hiTemplate))(t)
+	must(f.Muster("type", "push", greet))(t)
+	must(f.Muster("template", "create", "-f", hi))(t)
+	deploy := "deploy hi --set name=Ada --node n1"
+	var deployed shownDeployment
+	check(t, f.JSON(&deployed, append(strings.Fields(deploy), "--json")...))
+	// The helpers above, share_test.go, exec_test.go, attach_test.go, backup_test.go and deployment_test.go read the JSON of
+	// these commands.
+	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs"
 	for _, command := range []string{
+		"type push " + greet, "type list", "type show greet", "template create -f " + hi, "template list", "template show hi",
+		deploy, "deployment list", "deployment show " + deployed.Deployment, "deployment outputs " + deployed.Deployment,
+		"deployment cancel " + deployed.Deployment,
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",
 		"runs", "status " + id, "status " + id + " --watch", "wait " + id, "results " + id, "results " + other,
 		"retrieve " + id + " -o " + f.Home, "cancel " + other, "operator list", "operator revoke ann", "dashboard",

@@ -133,6 +133,12 @@ func TestTemplateIsDeployedOnANode(t *testing.T) {
 	if out := must(d.Muster("deployment", "logs", shown.Deployment))(t); out != "n1: deploy for Ada\n" {
 		t.Errorf("muster deployment logs prints %q", out)
 	}
+	records := strings.Split(strings.TrimSpace(must(d.Muster("deployment", "logs", "--json", shown.Deployment))(t)), "\n")
+	for _, record := range records {
+		if !json.Valid([]byte(record)) {
+			t.Errorf("muster deployment logs --json prints %q", record)
+		}
+	}
 	noContainers(t, d.docker)
 	if left, _ := filepath.Glob(filepath.Join(d.node.folder(), "jobs", "*", "state")); len(left) > 0 {
 		until(t, "the state folder is removed", func() bool {
