@@ -21,6 +21,9 @@
 namespace muster::cli {
 namespace {
 
+// Enough of an id to name it in later commands; the whole one is in --json.
+constexpr size_t kShownDigits = 12;
+
 struct DeploymentArguments {
   std::string deployment;
   int limit = 20;
@@ -64,14 +67,13 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     PrintMessage(console, "There are no deployments. Create one: muster deploy --help");
     return kExitOk;
   }
-  Table table(
-      {{"DEPLOYMENT"}, {"TEMPLATE"}, {"STATE"}, {"CREATED"}, {"BY"}, {"SUCCEEDED"}, {"PROBLEM"}});
+  Table table({{"DEPLOYMENT"}, {"TEMPLATE"}, {"STATE"}, {"CREATED"}, {"BY"}, {"SUCCEEDED"}});
   for (const v1::Deployment& deployment : list.deployments()) {
-    table.AddRow({deployment.deployment(), SubjectOf(deployment), StateWord(deployment.state()),
+    table.AddRow({deployment.deployment().substr(0, kShownDigits), SubjectOf(deployment),
+                  StateWord(deployment.state()),
                   HumanTime(FromProto(deployment.create_time()), absl::Now()),
                   ShortName(deployment.created_by()),
-                  absl::StrCat(deployment.succeeded(), "/", deployment.targets()),
-                  deployment.problem()});
+                  absl::StrCat(deployment.succeeded(), "/", deployment.targets())});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -103,7 +105,8 @@ absl::StatusOr<int> Outputs(Console& console, const CommandLine& line,
   if (line.json) {
     console.out << Dump(json);
   } else if (table.empty()) {
-    PrintMessage(console, "The deployment has no outputs.");
+    PrintMessage(console, HasEnded(deployment) ? "The deployment has no outputs."
+                                               : "The deployment has no outputs yet.");
   } else {
     console.out << table.Render(console.width);
   }
@@ -128,7 +131,12 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line,
   });
   if (Interrupted()) return kExitInterrupted;
   RETURN_IF_ERROR(end.status());
-  return end->state() == v1::JOB_STATE_RUNNING ? kExitOk : output.Finish(*end);
+  if (end->state() != v1::JOB_STATE_RUNNING) return output.Finish(*end);
+  PrintMessage(console,
+               absl::StrCat("The deployment is still running. Follow it: muster deployment "
+                            "logs -f ",
+                            deployment.deployment()));
+  return kExitOk;
 }
 
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,

@@ -172,7 +172,8 @@ void AddUp(CommandLine& line) {
   add_port(
       "--port", arguments->port,
       "The first of the ports: aggregator, status (+1), status listener (+2), gateway (+3), "
-      "joining (+4), root relay (+5), legacy clients (+9, and +10 to +509), status listeners of "
+      "joining (+4), root relay (+5), jobs (+6), legacy clients (+9, and +10 to +509), status "
+      "listeners of "
       "runs (+510 to +609); 0: any free ports (default: 7440, and 8002 and 8010-8109 for status "
       "listeners)");
   add_port("--aggregator-port", arguments->aggregator_port, "The port of the aggregator");

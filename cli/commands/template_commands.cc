@@ -64,15 +64,14 @@ absl::StatusOr<int> ListTypes(Console& console, const CommandLine& line,
   request.set_page_size(kPage);
   request.set_name(arguments.name);
   Json json = Json::array();
-  Table table({{"TYPE"}, {"FILES"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
+  Table table({{"TYPE"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
   do {
     ASSIGN_OR_RETURN(const auto page, client->ListTypes(request));
     request.set_page_token(page.next_page_token());
     for (const v1::TemplateType& type : page.types()) {
       if (line.json) json.push_back(ToJson(type));
-      table.AddRow({absl::StrCat(type.name(), "@", type.version()), type.ad_hoc() ? "yes" : "no",
-                    FormatTime(type.create_time()), ShortName(type.created_by()),
-                    type.description()});
+      table.AddRow({absl::StrCat(type.name(), "@", type.version()), FormatTime(type.create_time()),
+                    ShortName(type.created_by()), type.description()});
     }
   } while (!request.page_token().empty());
   if (line.json) {

@@ -44,7 +44,7 @@ func (rawCodec) Name() string { return "proto" }
 // RUN stands for a run.
 var roleURIs = map[string]string{
 	"Operator": "user/walker", "Aggregator": "service/aggregator/walker", "Status": "service/status/walker",
-	"Gateway": "service/gateway/walker", "Relay": "service/relay/walker", "Node": "node/n1",
+	"Gateway": "service/gateway/walker", "Relay": "service/relay/walker", "Jobs": "service/jobs/walker", "Node": "node/n1",
 	"RunNode": "RUN/plugin/logs/node/n1", "RunPlugin": "RUN/plugin/logs", "RunListener": "RUN/listener", "RunViewer": "RUN/viewer",
 }
 
@@ -54,6 +54,7 @@ const (
 	joinListener       = "aggregator.join"
 	statusListener     = "status.status"
 	relayListener      = "relay.relay"
+	jobsListener       = "jobs.jobs"
 )
 
 // rpcCallers has a connection of each kind of caller to each listener of a fleet.
@@ -72,7 +73,8 @@ func newCallers(t *testing.T, f *fleet.Fleet, run string) *rpcCallers {
 	c := &rpcCallers{fleet: f, operator: must(f.Operator())(t), run: run, listeners: map[string]string{}, open: map[string]*grpc.ClientConn{}}
 	c.authority = must(f.StealFleetAuthority())(t)
 	c.runs = must(f.StealAuthority(must(f.Export(run, "logs", "n1"))(t)))(t)
-	for service, names := range map[string][]string{"aggregator": {"aggregator", "join", "health"}, "status": {"status", "health"}, "relay": {"relay", "health"}} {
+	for service, names := range map[string][]string{"aggregator": {"aggregator", "join", "health"}, "status": {"status", "health"}, "relay": {"relay", "health"},
+		"jobs": {"jobs", "health"}} {
 		var addresses map[string]string
 		check(t, json.Unmarshal(must(os.ReadFile(filepath.Join(f.Home, "run", service+".addresses.json")))(t), &addresses))
 		for _, name := range names {
@@ -182,9 +184,9 @@ type permission struct{ roles, forwarders []string }
 
 // The sets of roles in the table.
 var roleSets = map[string][]string{
-	"kOperators": {"Operator"}, "kServices": {"Aggregator", "Status", "Gateway", "Relay"}, "kDeliverers": {"Node", "RunNode", "RunPlugin"},
+	"kOperators": {"Operator"}, "kServices": {"Aggregator", "Status", "Gateway", "Relay", "Jobs"}, "kDeliverers": {"Node", "RunNode", "RunPlugin"},
 	"kProvenNodes": {"Node", "RunNode"}, "kDirectOnly": {}, "kAlsoThroughRelays": {"Gateway", "Relay"},
-	"kEveryPeer": {"Operator", "Aggregator", "Status", "Gateway", "Relay", "Node", "RunNode", "RunPlugin", "RunViewer"},
+	"kEveryPeer": {"Operator", "Aggregator", "Status", "Gateway", "Relay", "Jobs", "Node", "RunNode", "RunPlugin", "RunViewer"},
 }
 
 var (

@@ -88,7 +88,7 @@ func newFuzzed(t *testing.T, f *fleet.Fleet) *fuzzed {
 		}
 	}
 	slices.SortFunc(z.cells, func(a, b cell) int { return strings.Compare(a.String(), b.String()) })
-	for _, listener := range []string{aggregatorListener, statusListener, relayListener} {
+	for _, listener := range []string{aggregatorListener, statusListener, relayListener, jobsListener} {
 		for role := range roleURIs {
 			z.open[listener+role] = z.callers.connection(t, listener, role)
 		}
@@ -326,7 +326,7 @@ func TestGeneratedRequestsOfEveryMethodAreAnswered(t *testing.T) {
 func (z *fuzzed) storm(limit time.Duration, one func(seed uint64) string) {
 	z.t.Helper()
 	before := services(z.t, z.callers.fleet)
-	for _, listener := range []string{aggregatorListener, statusListener, relayListener} {
+	for _, listener := range []string{aggregatorListener, statusListener, relayListener, jobsListener} {
 		z.open["healthy"+listener] = z.callers.dial(z.t, listener, "Operator")
 	}
 	ended, healthy := make(chan struct{}), sync.WaitGroup{}
@@ -376,7 +376,7 @@ func (z *fuzzed) wantUnharmed(before map[string]fleet.Process) {
 func services(t *testing.T, f *fleet.Fleet) map[string]fleet.Process {
 	t.Helper()
 	all := map[string]fleet.Process{}
-	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Relay, fleet.Gateway} {
+	for _, name := range []string{fleet.Aggregator, fleet.Status, fleet.Relay, fleet.Jobs, fleet.Gateway} {
 		// A test may have further relays.
 		process := must(f.Process(name, "--config", filepath.Join(f.Home, "config", strings.TrimPrefix(name, "muster-")+".yaml")))(t)
 		all[filepath.Base(name)] = process

@@ -75,7 +75,7 @@ TEST_F(JobSweepTest, ContainerWithoutAJobIsRemoved) {
   EXPECT_TRUE(engine_.InspectContainer(foreign).ok());
 }
 
-// Both agents have a folder of their own at the same path.
+// Both agents have separate folders at the same path.
 TEST_F(JobSweepTest, ContainerOfAnotherNodeWithTheSameFolderIsKept) {
   const std::string foreign = Create("a-foreign", folder_, "n2");
   const std::string left = Create("b-left", folder_);
