@@ -34,7 +34,10 @@ Json ToJson(const v1::DeploymentNode& node) {
   return json;
 }
 
-std::string Outcome(const v1::DeploymentNode& node) {
+std::string Outcome(const v1::Deployment& deployment, const v1::DeploymentNode& node) {
+  if (!node.has_final() && HasEnded(deployment)) {
+    return "unknown: the root relay has no outcome of this node";
+  }
   if (!node.has_final()) return node.has_start_time() ? "running" : "waiting";
   const std::string failure = FailureText(node.final());
   return failure.empty() ? "succeeded" : failure;
@@ -133,7 +136,7 @@ std::string DeploymentTable(const v1::Deployment& deployment, int width) {
   int shown = 0;
   for (const v1::DeploymentNode& node : deployment.nodes()) {
     if (++shown > kNodesShown) continue;
-    table.AddRow({"node", absl::StrCat(node.node(), ": ", Outcome(node))});
+    table.AddRow({"node", absl::StrCat(node.node(), ": ", Outcome(deployment, node))});
     for (const auto& output : node.outputs().outputs()) {
       table.AddRow(
           {"output", absl::StrCat(node.node(), ": ", output.name(), " = ",

@@ -19,6 +19,8 @@ namespace {
 
 constexpr char kDefaultAction[] = "deploy";
 constexpr int kMaxNodes = 50'000;
+// A signing certificate is valid for a day.
+constexpr absl::Duration kMaxAhead = absl::Hours(25);
 
 void AddParameters(const std::map<std::string, ResolvedValue>& parameters,
                    google::protobuf::RepeatedPtrField<v1::DeploymentParameter>* to) {
@@ -90,7 +92,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
 
 absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
                                               const v1::CreateDeploymentRequest& request,
-                                              const std::string& caller) {
+                                              const std::string& caller, absl::Time now) {
   v1::Command command;
   if (!command.ParseFromString(request.command().command())) {
     return errors::InvalidDeployment("its command cannot be parsed");
@@ -98,6 +100,10 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   RETURN_IF_ERROR(CheckCommand(command));
   if (command.action() != kDeploymentAction) {
     return errors::InvalidDeployment("the action of its command is not \"deployment\"");
+  }
+  // A pending deployment takes a place until then.
+  if (FromProto(command.not_after()) > now + kMaxAhead) {
+    return errors::InvalidDeployment("its not_after is more than 25 hours ahead");
   }
   RETURN_IF_ERROR(CheckNodes(request));
   ASSIGN_OR_RETURN(const std::string signer, SignerOf(request.command()));

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/deployments.pb.h"
 #include "services/common/templates/parameters.h"
 #include "services/jobs/document_store.h"
@@ -25,7 +26,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
 // signature itself. Errors: CreateDeployment of deployments.proto. Waits for the disk.
 absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
                                               const v1::CreateDeploymentRequest& request,
-                                              const std::string& caller);
+                                              const std::string& caller, absl::Time now);
 
 }  // namespace muster
 

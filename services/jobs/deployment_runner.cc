@@ -1,5 +1,6 @@
 #include "services/jobs/deployment_runner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "services/common/base/status_macros.h"
@@ -15,21 +16,21 @@ DeploymentRunner::~DeploymentRunner() { Stop(); }
 
 absl::Status DeploymentRunner::Start() {
   ASSIGN_OR_RETURN(const auto open, parts_.store.ListOpen());
-  for (const std::string& deployment : open) Add(deployment);
+  for (const DeploymentOfCreator& deployment : open) Add(deployment);
   return absl::OkStatus();
 }
 
-void DeploymentRunner::Add(const std::string& deployment) {
+void DeploymentRunner::Add(DeploymentOfCreator deployment) {
   {
     MutexLock lock(mutex_);
-    waiting_.push_back(deployment);
+    waiting_.push_back(std::move(deployment));
   }
   tend_.RunNow();
 }
 
 void DeploymentRunner::Stop() {
   tend_.Stop();
-  std::map<std::string, std::unique_ptr<DeploymentFollower>> followers;
+  std::map<std::string, Followed> followers;
   {
     MutexLock lock(mutex_);
     followers = std::exchange(followers_, {});
@@ -48,23 +49,37 @@ size_t DeploymentRunner::waiting() const {
 
 // A follower is destroyed without the lock: it waits for its tasks, which may call HandleEnd.
 void DeploymentRunner::Tend() {
-  std::vector<std::unique_ptr<DeploymentFollower>> over;
+  std::vector<Followed> over;
   {
     MutexLock lock(mutex_);
     for (const std::string& deployment : std::exchange(ended_, {})) {
       const auto found = followers_.find(deployment);
       if (found == followers_.end()) continue;
+      if (--followed_of_[found->second.creator] == 0) followed_of_.erase(found->second.creator);
       over.push_back(std::move(found->second));
       followers_.erase(found);
     }
-    while (!waiting_.empty() && followers_.size() < max_followed_) {
-      const std::string deployment = std::move(waiting_.front());
-      waiting_.pop_front();
-      if (followers_.contains(deployment)) continue;
-      followers_[deployment] = std::make_unique<DeploymentFollower>(
-          parts_, deployment, [this, deployment] { HandleEnd(deployment); });
+    while (followers_.size() < max_followed_ && StartNext()) {
     }
   }
+}
+
+// Starts the first that waits and whose creator has not its share. Returns false if there is none.
+bool DeploymentRunner::StartNext() {
+  const auto next = std::ranges::find_if(
+      waiting_, [&](const DeploymentOfCreator& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        const auto found = followed_of_.find(one.creator);
+        return found == followed_of_.end() || found->second < max_followed_ / 2;
+      });
+  if (next == waiting_.end()) return false;
+  const DeploymentOfCreator one = std::move(*next);
+  waiting_.erase(next);
+  if (followers_.contains(one.deployment)) return true;
+  ++followed_of_[one.creator];
+  followers_[one.deployment] = {
+      one.creator, std::make_unique<DeploymentFollower>(
+                       parts_, one.deployment, [this, one] { HandleEnd(one.deployment); })};
+  return true;
 }
 
 void DeploymentRunner::HandleEnd(const std::string& deployment) {

@@ -16,8 +16,8 @@
 
 namespace muster {
 
-// At most `max_followed` at the same time, in the order of their creation; the others wait.
-// Thread-safe.
+// At most `max_followed` at the same time, and half of them of one creator, in the order of their
+// creation; the others wait. Thread-safe.
 class DeploymentRunner {
  public:
   DeploymentRunner(DeploymentFollower::Parts parts, size_t max_followed);
@@ -27,7 +27,7 @@ class DeploymentRunner {
   absl::Status Start() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Follows a deployment that is stored. Must not block.
-  void Add(const std::string& deployment) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Add(DeploymentOfCreator deployment) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Stops all followers, and waits for their tasks. Idempotent.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -39,13 +39,20 @@ class DeploymentRunner {
   // The task: destroys the followers that have ended, and starts those that wait.
   void Tend() ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleEnd(const std::string& deployment) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool StartNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  struct Followed {
+    std::string creator;
+    std::unique_ptr<DeploymentFollower> follower;
+  };
 
   const DeploymentFollower::Parts parts_;
   const size_t max_followed_;
   mutable Mutex mutex_;
-  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<DeploymentOfCreator> waiting_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> ended_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, std::unique_ptr<DeploymentFollower>> followers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Followed> followers_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, size_t> followed_of_ ABSL_GUARDED_BY(mutex_);  // by creator
   ScheduledTask tend_;  // last: it uses the members above
 };
 

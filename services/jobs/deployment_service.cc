@@ -45,11 +45,13 @@ grpc::ServerUnaryReactor* DeploymentService::CreateDeployment(
 absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentRequest& request,
                                        v1::Deployment* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  ASSIGN_OR_RETURN(auto deployment,
-                   ReadDeployment(parts_.documents, request, UriOf(call.caller())));
+  ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
+                                                   parts_.clock.Now()));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
   ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request));
-  if (created.is_new) parts_.runner.Add(created.message.deployment());
+  if (created.is_new) {
+    parts_.runner.Add({created.message.deployment(), created.message.created_by()});
+  }
   *response = std::move(created.message);
   return absl::OkStatus();
 }
@@ -87,7 +89,10 @@ absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsReques
   ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size(), kUsualPage));
   ASSIGN_OR_RETURN(auto page, parts_.deployments.List(request.page_token(), limit,
                                                       response->mutable_next_page_token()));
-  for (v1::Deployment& deployment : page) *response->add_deployments() = std::move(deployment);
+  for (v1::Deployment& deployment : page) {
+    deployment.clear_parameters();  // up to 80 KiB of each
+    *response->add_deployments() = std::move(deployment);
+  }
   return absl::OkStatus();
 }
 

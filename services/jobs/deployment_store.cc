@@ -201,11 +201,16 @@ absl::StatusOr<std::vector<v1::Deployment>> DeploymentStore::List(std::string_vi
   return page;
 }
 
-absl::StatusOr<std::vector<std::string>> DeploymentStore::ListOpen() {
-  std::vector<std::string> open;
+absl::StatusOr<std::vector<DeploymentOfCreator>> DeploymentStore::ListOpen() {
+  std::vector<DeploymentOfCreator> open;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    Rows rows = db.Query("SELECT deployment FROM deployments WHERE ended = 0 ORDER BY id");
-    while (rows.Next()) open.push_back(rows.Text());
+    Rows rows =
+        db.Query("SELECT deployment, created_by FROM deployments WHERE ended = 0 ORDER BY id");
+    while (rows.Next()) {
+      DeploymentOfCreator& one = open.emplace_back();
+      one.deployment = rows.Text();
+      one.creator = rows.Text();
+    }
     return absl::OkStatus();
   }));
   return open;

@@ -23,6 +23,12 @@ struct OpenDeployment {
   int64_t position = 0;  // of WatchJob: the records before it are stored
 };
 
+// A deployment and its creator (a URI).
+struct DeploymentOfCreator {
+  std::string deployment;
+  std::string creator;
+};
+
 // Thread-safe; calls wait for the disk.
 class DeploymentStore {
  public:
@@ -59,8 +65,8 @@ class DeploymentStore {
   absl::StatusOr<std::vector<v1::Deployment>> List(std::string_view token, size_t limit,
                                                    std::string* next);
 
-  // Returns the ids of all that have not ended, the oldest first.
-  absl::StatusOr<std::vector<std::string>> ListOpen();
+  // Returns all that have not ended, the oldest first.
+  absl::StatusOr<std::vector<DeploymentOfCreator>> ListOpen();
 
   // NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it has ended.
   absl::StatusOr<OpenDeployment> GetOpen(const std::string& deployment);

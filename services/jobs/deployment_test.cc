@@ -222,6 +222,24 @@ TEST_F(DeploymentTest, CommandOfAnotherSignerIsRefused) {
   EXPECT_EQ(ReasonOf(FromGrpc(status)), "COMMAND_REFUSED");
 }
 
+// Otherwise it would take a place for as long.
+TEST_F(DeploymentTest, CommandForALaterDayIsRefused) {
+  v1::Command command = CommandOf(Request({"n1"}));
+  command.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(26)));
+  EXPECT_EQ(ReasonOf(Create(SignedRequest(command, {"n1"})).status()), "INVALID_COMMAND");
+}
+
+TEST_F(DeploymentTest, ListHasNoParameters) {
+  ASSERT_TRUE(Create(Request({"n1"})).ok());
+  grpc::ClientContext context;
+  v1::ListDeploymentsResponse list;
+  ASSERT_TRUE(v1::DeploymentService::NewStub(Connect(fleet_.admin()))
+                  ->ListDeployments(&context, {}, &list)
+                  .ok());
+  ASSERT_EQ(list.deployments_size(), 1);
+  EXPECT_EQ(list.deployments(0).parameters_size(), 0);
+}
+
 TEST_F(DeploymentTest, DocumentThatIsNotStoredIsRefused) {
   v1::Command command = CommandOf(Request({"n1"}));
   auto& document = *command.mutable_container()->mutable_deployment()->mutable_type_document();

@@ -142,10 +142,26 @@ v1::CreateDeploymentRequest JobsFixture::Request(const std::vector<std::string>&
 
 v1::CreateDeploymentRequest JobsFixture::SignedRequest(v1::Command command,
                                                        const std::vector<std::string>& nodes) {
+  return SignedRequest(fleet_.admin(), std::move(command), nodes);
+}
+
+absl::StatusOr<v1::Deployment> JobsFixture::CreateAs(const TestIdentity& signer,
+                                                     const std::vector<std::string>& nodes) {
+  v1::Command command = CommandOf(Request(nodes));
+  command.set_job(RandomHex(16));
+  command.mutable_container()->mutable_deployment()->set_deployment(RandomHex(16));
+  const auto stub = v1::DeploymentService::NewStub(Connect(signer));
+  return Call(*stub, &v1::DeploymentService::Stub::CreateDeployment,
+              SignedRequest(signer, std::move(command), nodes));
+}
+
+v1::CreateDeploymentRequest JobsFixture::SignedRequest(const TestIdentity& signer,
+                                                       v1::Command command,
+                                                       const std::vector<std::string>& nodes) {
   const SigningKey key = SigningKey::Generate().value();
   v1::IssueCommandCertificateRequest issue;
   issue.set_public_key_pem(key.public_key().ToPem().value());
-  const auto identities = v1::IdentityService::NewStub(fleet_.Connect(fleet_.admin()));
+  const auto identities = v1::IdentityService::NewStub(fleet_.Connect(signer));
   const auto certificate =
       Call(*identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue);
   EXPECT_TRUE(certificate.ok()) << certificate.status();

@@ -43,6 +43,11 @@ class JobsFixture : public ::testing::Test {
   v1::CreateDeploymentRequest Request(const std::vector<std::string>& nodes);
   v1::CreateDeploymentRequest SignedRequest(v1::Command command,
                                             const std::vector<std::string>& nodes);
+  v1::CreateDeploymentRequest SignedRequest(const TestIdentity& signer, v1::Command command,
+                                            const std::vector<std::string>& nodes);
+  // Creates a deployment of "greet@1.0.0" with a new id as another operator.
+  absl::StatusOr<v1::Deployment> CreateAs(const TestIdentity& signer,
+                                          const std::vector<std::string>& nodes);
   static v1::Command CommandOf(const v1::CreateDeploymentRequest& request);
 
   // Waits until the deployment has this state, at most 30 s.

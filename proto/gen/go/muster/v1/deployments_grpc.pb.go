@@ -50,7 +50,7 @@ type DeploymentServiceClient interface {
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
-	// Returns the deployments, the newest first, without their nodes and documents.
+	// Returns the deployments, the newest first, without their nodes and parameters.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(ctx context.Context, in *ListDeploymentsRequest, opts ...grpc.CallOption) (*ListDeploymentsResponse, error)
@@ -127,7 +127,7 @@ type DeploymentServiceServer interface {
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(context.Context, *GetDeploymentRequest) (*Deployment, error)
-	// Returns the deployments, the newest first, without their nodes and documents.
+	// Returns the deployments, the newest first, without their nodes and parameters.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error)
