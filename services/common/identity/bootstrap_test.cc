@@ -81,8 +81,9 @@ class BootstrapTest : public ::testing::Test {
     EXPECT_TRUE(ReadFleet(home_).ok());
     const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
     ASSERT_TRUE(intermediate.ok()) << intermediate.status();
-    for (const ServiceRole role : {ServiceRole::kAggregator, ServiceRole::kStatus,
-                                   ServiceRole::kGateway, ServiceRole::kRelay}) {
+    for (const ServiceRole role :
+         {ServiceRole::kAggregator, ServiceRole::kStatus, ServiceRole::kGateway,
+          ServiceRole::kRelay, ServiceRole::kJobs}) {
       const auto trio = LoadCertificateTrio(home_.TlsFolder(role), role, now);
       EXPECT_TRUE(trio.ok()) << trio.status();
     }
@@ -233,20 +234,20 @@ TEST_F(BootstrapTest, CertificatesAreRenewedAtHalfOfTheirValidity) {
   absl::Time now = kNow + kServiceValidity / 2;
   auto report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->done.size(), 4u);
+  EXPECT_EQ(report->done.size(), 5u);
   ExpectWhole(now);
 
   now = kNow + kOperatorValidity / 2;
   report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->done.size(), 5u);
+  EXPECT_EQ(report->done.size(), 6u);
   ExpectWhole(now);
 
   // Long after everything except the root has expired.
   now = kNow + absl::Hours(24 * 365 * 6);
   report = Up(now);
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->done.size(), 6u);
+  EXPECT_EQ(report->done.size(), 7u);
   ExpectWhole(now);
   // No key has changed.
   for (const auto& [name, content] : Files()) {
