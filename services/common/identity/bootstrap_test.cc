@@ -276,12 +276,13 @@ TEST_F(BootstrapTest, RootIsReplacedInTwoSteps) {
   const absl::Time later = kNow + kServiceValidity / 2;  // everything is due for renewal
   EXPECT_EQ(ReasonOfUp(later), "AUTHORITY_MISMATCH");    // the new root is not trusted yet
   for (const ServiceRole role : {ServiceRole::kAggregator, ServiceRole::kStatus,
-                                 ServiceRole::kGateway, ServiceRole::kRelay}) {
+                                 ServiceRole::kGateway, ServiceRole::kRelay, ServiceRole::kJobs}) {
     ASSERT_TRUE(WriteFileAtomically(home_.TlsFolder(role) + "/ca.pem",
                                     old.at("aggregator/tls/ca.pem") + root.certificate().ToPem())
                     .ok());
   }
-  ASSERT_TRUE(Up(later).ok());
+  const auto report = Up(later);
+  ASSERT_TRUE(report.ok()) << report.status();
   ExpectWhole(later);
   const auto intermediate = LoadIntermediate(home_.ServiceFolder(ServiceRole::kAggregator));
   EXPECT_EQ(intermediate->root(), root.certificate());
