@@ -8,20 +8,9 @@
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/deployment_plan.h"
+#include "services/jobs/page_size.h"
 
 namespace muster {
-namespace {
-
-constexpr int kMaxPage = 1'000;
-constexpr size_t kUsualPage = 100;
-constexpr size_t kMaxNodeBytes = size_t{1} << 20;
-
-absl::StatusOr<size_t> PageSize(int32_t wanted, size_t usual) {
-  if (wanted < 0 || wanted > kMaxPage) return errors::InvalidPageSize(kMaxPage);
-  return wanted > 0 ? static_cast<size_t>(wanted) : usual;
-}
-
-}  // namespace
 
 grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
     grpc::CallbackServerContext* context, const v1::PlanDeploymentRequest* request,
@@ -72,7 +61,7 @@ absl::Status DeploymentService::Get(Call& call, const v1::GetDeploymentRequest& 
     return errors::InvalidPageToken();
   }
   ASSIGN_OR_RETURN(*response, parts_.deployments.Get(request.deployment()));
-  return parts_.deployments.AddNodes(request.page_token(), limit, kMaxNodeBytes, response);
+  return parts_.deployments.AddNodes(request.page_token(), limit, kMaxPageBytes, response);
 }
 
 grpc::ServerUnaryReactor* DeploymentService::ListDeployments(
@@ -86,7 +75,7 @@ grpc::ServerUnaryReactor* DeploymentService::ListDeployments(
 absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsRequest& request,
                                      v1::ListDeploymentsResponse* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size(), kUsualPage));
+  ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(auto page, parts_.deployments.List(request.page_token(), limit,
                                                       response->mutable_next_page_token()));
   for (v1::Deployment& deployment : page) {

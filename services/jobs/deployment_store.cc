@@ -1,5 +1,6 @@
 #include "services/jobs/deployment_store.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
@@ -88,16 +89,15 @@ int64_t CountOpenOf(Connection& db, const std::string& creator) {
 
 // Removes some of the oldest beyond the limit; the next ones follow with later deployments.
 void RemoveOldest(Connection& db, int64_t max_ended) {
-  if (CountOf(db, true) <= max_ended) return;
+  const int64_t excess = CountOf(db, true) - max_ended;
+  if (excess <= 0) return;
   std::vector<int64_t> oldest;
   {
-    Rows rows =
-        db.Query("SELECT id FROM deployments WHERE ended = 1 ORDER BY id LIMIT ?", kRemovedAtOnce);
+    Rows rows = db.Query("SELECT id FROM deployments WHERE ended = 1 ORDER BY id LIMIT ?",
+                         std::min(excess, kRemovedAtOnce));
     while (rows.Next()) oldest.push_back(rows.Int());
   }
-  int64_t excess = CountOf(db, true) - max_ended;
   for (const int64_t id : oldest) {
-    if (excess-- <= 0) break;
     db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
     db.Run("DELETE FROM deployments WHERE id = ?", id);
   }

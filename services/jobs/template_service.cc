@@ -6,19 +6,16 @@
 #include "absl/time/time.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/documents.h"
 #include "services/common/templates/resolved_deployment.h"
 #include "services/common/templates/yaml_to_json.h"
+#include "services/jobs/page_size.h"
 
 namespace muster {
 namespace {
-
-constexpr int kMaxPage = 1'000;
-constexpr size_t kUsualPage = 100;
 
 // Returns the document as JSON with sorted names.
 absl::StatusOr<std::string> Canonical(const std::string& text) {
@@ -60,11 +57,7 @@ absl::Status Fill(const StoredDocument& stored, v1::Template* message) {
 template <typename Request, typename Add>
 absl::Status List(DocumentStore& store, DocumentKind kind, const Request& request, const Add& add,
                   std::string* next) {
-  if (request.page_size() < 0 || request.page_size() > kMaxPage) {
-    return errors::InvalidPageSize(kMaxPage);
-  }
-  const size_t limit =
-      request.page_size() > 0 ? static_cast<size_t>(request.page_size()) : kUsualPage;
+  ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size()));
   ASSIGN_OR_RETURN(const auto page,
                    store.List(kind, request.name(), request.page_token(), limit, next));
   for (const StoredDocument& stored : page) {

@@ -140,12 +140,10 @@ func TestTemplateIsDeployedOnANode(t *testing.T) {
 		}
 	}
 	noContainers(t, d.docker)
-	if left, _ := filepath.Glob(filepath.Join(d.node.folder(), "jobs", "*", "state")); len(left) > 0 {
-		until(t, "the state folder is removed", func() bool {
-			left, _ := filepath.Glob(filepath.Join(d.node.folder(), "jobs", "*", "state"))
-			return len(left) == 0
-		})
-	}
+	until(t, "the state folder is removed", func() bool {
+		left, _ := filepath.Glob(filepath.Join(d.node.folder(), "jobs", "*", "state"))
+		return len(left) == 0
+	})
 }
 
 // Each mistake has a reason where it is made: before anything runs, on the node, or at the end.

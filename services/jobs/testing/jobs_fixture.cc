@@ -17,8 +17,8 @@
 #include "services/common/identity/target_set.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/common/rpc/status.h"
 #include "testing/fixtures/await.h"
+#include "testing/fixtures/test_call.h"
 
 namespace muster::testing {
 namespace {
@@ -26,19 +26,6 @@ namespace {
 constexpr char kImage[] =
     "registry.example/greet@sha256:"
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-
-template <typename Stub, typename Request, typename Response>
-absl::StatusOr<Response> Call(Stub& stub,
-                              grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
-                                                           Response*),
-                              const Request& request) {
-  grpc::ClientContext context;
-  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(30));
-  Response response;
-  const grpc::Status status = (stub.*method)(&context, request, &response);
-  if (!status.ok()) return FromGrpc(status);
-  return response;
-}
 
 }  // namespace
 
@@ -93,32 +80,32 @@ std::string JobsFixture::TemplateDocument(const std::string& version) {
 absl::StatusOr<v1::TemplateType> JobsFixture::CreateType(const std::string& document) {
   v1::CreateTemplateTypeRequest request;
   request.set_document(document);
-  const auto stub = v1::TemplateService::NewStub(Connect(fleet_.admin()));
-  return Call(*stub, &v1::TemplateService::Stub::CreateTemplateType, request);
+  return CallUnary<v1::TemplateService>(Connect(fleet_.admin()),
+                                        &v1::TemplateService::Stub::CreateTemplateType, request);
 }
 
 absl::StatusOr<v1::Template> JobsFixture::CreateTemplate(const std::string& document) {
   v1::CreateTemplateRequest request;
   request.set_document(document);
-  const auto stub = v1::TemplateService::NewStub(Connect(fleet_.admin()));
-  return Call(*stub, &v1::TemplateService::Stub::CreateTemplate, request);
+  return CallUnary<v1::TemplateService>(Connect(fleet_.admin()),
+                                        &v1::TemplateService::Stub::CreateTemplate, request);
 }
 
 absl::StatusOr<v1::DeploymentPlan> JobsFixture::Plan(const v1::PlanDeploymentRequest& request) {
-  const auto stub = v1::DeploymentService::NewStub(Connect(fleet_.admin()));
-  return Call(*stub, &v1::DeploymentService::Stub::PlanDeployment, request);
+  return CallUnary<v1::DeploymentService>(Connect(fleet_.admin()),
+                                          &v1::DeploymentService::Stub::PlanDeployment, request);
 }
 
 absl::StatusOr<v1::Deployment> JobsFixture::Create(const v1::CreateDeploymentRequest& request) {
-  const auto stub = v1::DeploymentService::NewStub(Connect(fleet_.admin()));
-  return Call(*stub, &v1::DeploymentService::Stub::CreateDeployment, request);
+  return CallUnary<v1::DeploymentService>(Connect(fleet_.admin()),
+                                          &v1::DeploymentService::Stub::CreateDeployment, request);
 }
 
 absl::StatusOr<v1::Deployment> JobsFixture::Get(const std::string& deployment) {
   v1::GetDeploymentRequest request;
   request.set_deployment(deployment);
-  const auto stub = v1::DeploymentService::NewStub(Connect(fleet_.admin()));
-  return Call(*stub, &v1::DeploymentService::Stub::GetDeployment, request);
+  return CallUnary<v1::DeploymentService>(Connect(fleet_.admin()),
+                                          &v1::DeploymentService::Stub::GetDeployment, request);
 }
 
 v1::CreateDeploymentRequest JobsFixture::Request(const std::vector<std::string>& nodes) {
@@ -150,9 +137,9 @@ absl::StatusOr<v1::Deployment> JobsFixture::CreateAs(const TestIdentity& signer,
   v1::Command command = CommandOf(Request(nodes));
   command.set_job(RandomHex(16));
   command.mutable_container()->mutable_deployment()->set_deployment(RandomHex(16));
-  const auto stub = v1::DeploymentService::NewStub(Connect(signer));
-  return Call(*stub, &v1::DeploymentService::Stub::CreateDeployment,
-              SignedRequest(signer, std::move(command), nodes));
+  return CallUnary<v1::DeploymentService>(Connect(signer),
+                                          &v1::DeploymentService::Stub::CreateDeployment,
+                                          SignedRequest(signer, std::move(command), nodes));
 }
 
 v1::CreateDeploymentRequest JobsFixture::SignedRequest(const TestIdentity& signer,
@@ -161,9 +148,8 @@ v1::CreateDeploymentRequest JobsFixture::SignedRequest(const TestIdentity& signe
   const SigningKey key = SigningKey::Generate().value();
   v1::IssueCommandCertificateRequest issue;
   issue.set_public_key_pem(key.public_key().ToPem().value());
-  const auto identities = v1::IdentityService::NewStub(fleet_.Connect(signer));
-  const auto certificate =
-      Call(*identities, &v1::IdentityService::Stub::IssueCommandCertificate, issue);
+  const auto certificate = CallUnary<v1::IdentityService>(
+      fleet_.Connect(signer), &v1::IdentityService::Stub::IssueCommandCertificate, issue);
   EXPECT_TRUE(certificate.ok()) << certificate.status();
   command.set_fleet(fleet_.name());
   command.set_nonce(absl::HexStringToBytes(RandomHex(16)));
