@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/deployment_files.h"
 #include "cli/commands/job_targets.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -38,13 +39,14 @@ constexpr absl::Duration kPoll = absl::Milliseconds(200);
 constexpr size_t kMaxValue = size_t{32} << 10;
 
 struct DeployArguments {
-  std::string template_version;
+  std::string subject;  // a template, or files with --type
   std::string type;
+  std::string files_path;
   std::string action;
   TargetArguments targets;
   std::vector<std::string> values;
   std::vector<std::string> texts;
-  std::vector<std::string> files;
+  std::vector<std::string> text_files;
   std::string deadline;
   std::string ttl;
   int parallel = 0;
@@ -83,7 +85,7 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
     ASSIGN_OR_RETURN(const auto parts, SplitValue("--set-text", text));
     RETURN_IF_ERROR(set(parts.first, parts.second));
   }
-  for (const std::string& text : arguments.files) {
+  for (const std::string& text : arguments.text_files) {
     ASSIGN_OR_RETURN(const auto parts, SplitValue("--set-file", text));
     ASSIGN_OR_RETURN(const auto content, ReadFileBounded(parts.second, kMaxValue));
     if (!IsUtf8(content)) {
@@ -115,13 +117,22 @@ absl::StatusOr<v1::Command> MakeCommand(const DeployArguments& arguments,
   return command;
 }
 
-absl::StatusOr<v1::Deployment> Create(const OperatorContext& context, DeploymentClient& client,
-                                      const DeployArguments& arguments) {
+// Reads the parameters and files. With --type, the argument names files.
+absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments) {
   v1::PlanDeploymentRequest wanted;
-  wanted.set_template_(arguments.template_version);
   wanted.set_type(arguments.type);
+  if (arguments.type.empty()) wanted.set_template_(arguments.subject);
   wanted.set_action(arguments.action);
   ASSIGN_OR_RETURN(*wanted.mutable_parameters(), ParametersOf(arguments));
+  const std::string& files = arguments.type.empty() ? arguments.files_path : arguments.subject;
+  if (files.empty()) return wanted;
+  ASSIGN_OR_RETURN(*wanted.mutable_files(), ReadDeploymentFiles(files));
+  return wanted;
+}
+
+absl::StatusOr<v1::Deployment> Create(const OperatorContext& context, DeploymentClient& client,
+                                      const DeployArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
   ASSIGN_OR_RETURN(const auto ttl, DurationOr(arguments.ttl, kDefaultTtl, "--ttl"));
   ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
   ASSIGN_OR_RETURN(auto command, MakeCommand(arguments, plan, ttl));
@@ -178,9 +189,11 @@ absl::StatusOr<v1::Deployment> Follow(Console& console, const CommandLine& line,
 absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
                            const DeployArguments& arguments) {
   RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster deploy"));
-  if (arguments.template_version.empty() == arguments.type.empty()) {
-    return UsageError("give one of TEMPLATE and --type",
-                      "See the example in `muster deploy --help`.");
+  if (arguments.subject.empty() && arguments.type.empty()) {
+    return UsageError("give a template, or --type", "See the example in `muster deploy --help`.");
+  }
+  if (!arguments.type.empty() && !arguments.files_path.empty()) {
+    return UsageError("--files is for a template", "With --type, give the files as the argument.");
   }
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
@@ -208,14 +221,18 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
 void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
   command
       .add_option(
-          "TEMPLATE", arguments.template_version,
+          "TEMPLATE|FILES", arguments.subject,
           "The template as NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the "
-          "newest version")
+          "newest version. With --type: the folder or file that an ad-hoc type runs")
       ->type_name("");
   command
       .add_option("--type", arguments.type,
-                  "Deploy a template type alone: its version, as for TEMPLATE")
+                  "Deploy a template type alone: its version, as for a template")
       ->type_name("TYPE");
+  command
+      .add_option("--files", arguments.files_path,
+                  "The folder or file for a template of an ad-hoc type")
+      ->type_name("PATH");
   command.add_option("--action", arguments.action, "An action of the type (default: deploy)")
       ->type_name("ACTION");
   command
@@ -224,7 +241,7 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
       ->type_name("NAME=VALUE");
   command.add_option("--set-text", arguments.texts, "A value that is always text")
       ->type_name("NAME=TEXT");
-  command.add_option("--set-file", arguments.files, "A value that is the text of a file")
+  command.add_option("--set-file", arguments.text_files, "A value that is the text of a file")
       ->type_name("NAME=FILE");
 }
 
@@ -260,7 +277,7 @@ void AddDeployCommand(CommandLine& line) {
            "Prints the id of the deployment; with --wait its output, and what became of it. With "
            "--wait the exit code is 9 unless it succeeded on every node.",
        .example = "muster deploy web@1.4 --node n1 --set region=eu --wait\n"
-                  "muster deploy --type shell --label rack=b1 --set-file script=check.sh"});
+                  "muster deploy checks/ --type shell --label rack=b1"});
   const auto arguments = std::make_shared<DeployArguments>();
   AddContentOptions(command, *arguments);
   AddTargetOptions(command, arguments->targets);

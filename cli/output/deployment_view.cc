@@ -1,5 +1,6 @@
 #include "cli/output/deployment_view.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -9,12 +10,14 @@
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
+#include "services/common/base/sha256.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr int kNodesShown = 50;
+constexpr int kFilesShown = 20;
 
 // Returns null for text that is no JSON.
 Json ParsedOrNull(const std::string& text) {
@@ -89,6 +92,13 @@ Json ToJson(const v1::Deployment& deployment) {
                           {"source", parameter.source()},
                           {"sensitive", parameter.sensitive()}});
   }
+  Json files = Json::array();
+  for (const v1::DeploymentFile& file : deployment.files()) {
+    files.push_back({{"path", file.path()},
+                     {"size", file.size()},
+                     {"sha256", ToHex(file.sha256())},
+                     {"executable", file.executable()}});
+  }
   Json nodes = Json::array();
   for (const v1::DeploymentNode& node : deployment.nodes()) nodes.push_back(ToJson(node));
   return {{"deployment", deployment.deployment()},
@@ -105,6 +115,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"targets", deployment.targets()},
           {"succeeded", deployment.succeeded()},
           {"parameters", parameters},
+          {"files", files},
           {"nodes", nodes}};
 }
 
@@ -132,6 +143,15 @@ std::string DeploymentTable(const v1::Deployment& deployment, int width) {
         {"parameter", absl::StrCat(parameter.name(), " = ",
                                    parameter.sensitive() ? "(sensitive)" : parameter.value(), "  (",
                                    parameter.source(), ")")});
+  }
+  for (int i = 0; i < std::min(deployment.files_size(), kFilesShown); ++i) {
+    const v1::DeploymentFile& file = deployment.files(i);
+    table.AddRow({"file", absl::StrCat(Printable(file.path()), "  ", HumanSize(file.size()),
+                                       "  sha256 ", ToHex(file.sha256()).substr(0, 12))});
+  }
+  if (deployment.files_size() > kFilesShown) {
+    table.AddRow(
+        {"", absl::StrCat("and ", deployment.files_size() - kFilesShown, " more files: --json")});
   }
   int shown = 0;
   for (const v1::DeploymentNode& node : deployment.nodes()) {

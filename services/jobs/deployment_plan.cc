@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/names.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
@@ -30,6 +31,17 @@ void AddParameters(const std::map<std::string, ResolvedValue>& parameters,
     parameter.set_source(std::string(SourceName(resolved.source)));
     parameter.set_sensitive(resolved.sensitive);
     if (!resolved.sensitive) parameter.set_value(resolved.value.dump());
+  }
+}
+
+void AddFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+              google::protobuf::RepeatedPtrField<v1::DeploymentFile>* to) {
+  for (const v1::Command::File& file : files) {
+    v1::DeploymentFile& added = *to->Add();
+    added.set_path(file.path());
+    added.set_size(static_cast<int64_t>(file.content().size()));
+    added.set_sha256(DigestBytes(Sha256::Of(file.content())));
+    added.set_executable(file.executable());
   }
 }
 
@@ -74,6 +86,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
   v1::Command::Deployment& deployment = *plan.mutable_deployment();
   deployment.set_action(request.action().empty() ? kDefaultAction : request.action());
   deployment.set_parameters(request.parameters());
+  *deployment.mutable_files() = request.files();
   std::string type = request.type();
   if (type.empty()) {
     ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kTemplate, request.template_()));
@@ -132,6 +145,7 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   deployment.set_created_by(caller);
   deployment.set_targets(command.targets().all() ? 0 : command.targets().count());
   AddParameters(resolved.parameters, deployment.mutable_parameters());
+  AddFiles(content.files(), deployment.mutable_files());
   return deployment;
 }
 

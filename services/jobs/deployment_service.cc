@@ -80,6 +80,7 @@ absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsReques
                                                       response->mutable_next_page_token()));
   for (v1::Deployment& deployment : page) {
     deployment.clear_parameters();  // up to 80 KiB of each
+    deployment.clear_files();
     *response->add_deployments() = std::move(deployment);
   }
   return absl::OkStatus();

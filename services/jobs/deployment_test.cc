@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "muster/v1/deployments.grpc.pb.h"
 #include "services/common/base/error.h"
+#include "services/common/base/sha256.h"
 #include "services/common/errors/identity.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/rpc/status.h"
@@ -278,6 +280,35 @@ TEST_F(DeploymentTest, TemplateFixesAParameterOfItsType) {
   EXPECT_EQ(ReasonOf(Plan(wanted).status()), "INVALID_PARAMETERS");
   wanted.set_action("destroy");
   EXPECT_EQ(ReasonOf(Plan(wanted).status()), "INVALID_PARAMETERS");
+}
+
+TEST_F(DeploymentTest, FilesOfAnAdHocTypeAreRecordedWithoutTheirContent) {
+  ASSERT_TRUE(CreateType(absl::StrCat(TypeDocument("2.0.0"), "adHoc: true\n")).ok());
+  v1::PlanDeploymentRequest wanted;
+  wanted.set_type("greet@2.0.0");
+  wanted.set_parameters(R"({"name": "Ada"})");
+  EXPECT_EQ(ReasonOf(Plan(wanted).status()), "INVALID_FILES");
+  v1::Command::File& file = *wanted.add_files();
+  file.set_path("main.sh");
+  file.set_content("echo hi\n");
+  file.set_executable(true);
+  const auto plan = Plan(wanted);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  v1::Command command = CommandOf(Request({"n1"}));
+  const std::string id = command.container().deployment().deployment();
+  v1::Command::Deployment& content = *command.mutable_container()->mutable_deployment();
+  content = plan->deployment();
+  content.set_deployment(id);
+  const auto created = Create(SignedRequest(command, {"n1"}));
+  ASSERT_TRUE(created.ok()) << created.status();
+  ASSERT_EQ(created->files_size(), 1);
+  EXPECT_EQ(created->files(0).path(), "main.sh");
+  EXPECT_EQ(created->files(0).size(), 8);
+  EXPECT_EQ(ToHex(created->files(0).sha256()),
+            "ab08508fdf5ca4da5c4995987bc41c56c048aaa5eeb046417ae4049b7d40286e");
+  EXPECT_TRUE(created->files(0).executable());
+  content.mutable_files(0)->set_path("/main.sh");
+  EXPECT_EQ(ReasonOf(Create(SignedRequest(command, {"n1"})).status()), "INVALID_FILES");
 }
 
 }  // namespace

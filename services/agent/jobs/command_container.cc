@@ -58,11 +58,14 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   if (!plan.deployment.empty()) {
     spec.labels.emplace(kContainerDeploymentLabel, plan.deployment);
   }
-  if (!options.state.empty()) {
-    std::erase(spec.memory_folders, kStateTarget);  // Docker mounts one folder at a path
+  const auto mount = [&spec](const std::string& source, std::string_view target, bool read_only) {
+    if (source.empty()) return;
+    std::erase(spec.memory_folders, target);  // Docker mounts one folder at a path
     spec.mounts.push_back(
-        {.source = options.state, .target = std::string(kStateTarget), .read_only = false});
-  }
+        {.source = source, .target = std::string(target), .read_only = read_only});
+  };
+  mount(options.state, kStateTarget, false);
+  mount(options.files, kFilesTarget, true);
   spec.network = plan.container.network;
   spec.memory = plan.container.memory;
   spec.nano_cpus = plan.container.nano_cpus;

@@ -20,6 +20,8 @@ namespace muster {
 
 // The path at which the container of a deployment has its state (deployment_state.h).
 inline constexpr std::string_view kStateTarget = "/state";
+// The path at which it has its files.
+inline constexpr std::string_view kFilesTarget = "/files";
 
 // The labels of the containers of jobs: the folder and the node of their agent, and the job. Agents
 // in several mount namespaces may share one daemon, and have the same folder.
@@ -44,6 +46,7 @@ class CommandContainer final : public RunningCommand {
     JobOutputSink sink;
     std::function<bool()> stopped;  // whether it must not be started any more
     std::string state;              // the folder at kStateTarget; empty: none
+    std::string files;              // the folder at kFilesTarget; empty: none
   };
 
   // Creates and starts the container, and pulls the image if the node lacks it. Calls `note` before

@@ -15,6 +15,7 @@
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
 namespace {
@@ -42,6 +43,20 @@ CommandRequest RequestOf(const v1::Command& command, const Identity& signer) {
   }
   request.classes.assign(command.classes().begin(), command.classes().end());
   return request;
+}
+
+// Returns the rule of the policy that admits the command. That of a deployment has the limits of
+// its documents.
+absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command& command,
+                                    const Identity& signer) {
+  CommandRequest request = RequestOf(command, signer);
+  if (!command.container().has_deployment()) return policy.Allow(request);
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(command.container().deployment()));
+  request.action = ActionOf(resolved.type);
+  request.argv = resolved.type.command;
+  ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
+  RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
+  return rule;
 }
 
 absl::Status TargetRefused(std::string_view node, const absl::Status& why) {
@@ -104,13 +119,9 @@ Verdict CommandJudge::Judge(const v1::SignedCommand& command, const v1::JobComma
   const auto policy = policy_.Current();
   verdict.status = policy.status();
   if (!policy.ok()) return verdict;
-  auto rule = (*policy)->Allow(RequestOf(verdict.command, verified->signer));
+  auto rule = RuleFor(**policy, verdict.command, verified->signer);
   verdict.status = rule.status();
-  if (!rule.ok()) return verdict;
-  verdict.rule = *std::move(rule);
-  if (verdict.command.container().has_deployment()) {
-    verdict.status = ApplyDeployment(verdict.command.container(), &verdict.rule);
-  }
+  if (rule.ok()) verdict.rule = *std::move(rule);
   return verdict;
 }
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/common/base/error.h"
@@ -203,11 +204,20 @@ TEST_F(DeploymentJudgeTest, UnresolvableDeploymentIsRefused) {
   ExpectRefused(Judge(command), "INVALID_DOCUMENT");
 }
 
-TEST_F(DeploymentJudgeTest, PolicyIsCheckedFirst) {
-  SetPolicy("containers: [{images: ['a@*']}]");
+TEST_F(DeploymentJudgeTest, ADeploymentWithFilesIsAdmittedByItsOwnAction) {
   v1::Command command = Deploy();
-  command.mutable_container()->mutable_deployment()->set_type_document("{}");
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment.mutable_type_document()->append("adHoc: true\ncommand: [sh, /files/main.sh]\n");
+  deployment.add_files()->set_path("main.sh");
   ExpectRefused(Judge(command), "POLICY_REFUSED");
+  SetPolicy("containers: [{images: ['a@*'], argv: [sh, '/files/*'], actions: [ad-hoc]}]");
+  const Verdict verdict = Judge(command);
+  EXPECT_EQ(verdict.status, absl::OkStatus());
+  EXPECT_THAT(verdict.rule.argv, ::testing::ElementsAre("sh", "/files/main.sh"));
+  SetPolicy("containers: [{images: ['a@*'], argv: [bash, '**'], actions: [ad-hoc]}]");
+  ExpectRefused(Judge(command), "POLICY_REFUSED");
+  deployment.mutable_files(0)->set_path("/main.sh");
+  ExpectRefused(Judge(command), "INVALID_FILES");
 }
 
 }  // namespace

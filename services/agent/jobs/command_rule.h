@@ -14,6 +14,8 @@ namespace muster {
 
 // An action beside those of identity/signed_command.h: plugins with a command of a run.
 inline constexpr std::string_view kCollectAction = "collect";
+// Deployments of ad-hoc types. Their operator chooses files and command, and not only parameters.
+inline constexpr std::string_view kAdHocAction = "ad-hoc";
 
 // The limits of a container.
 struct ContainerLimits {

@@ -5,10 +5,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/errors/templates.h"
-#include "services/common/templates/resolved_deployment.h"
+#include "services/common/identity/signed_command.h"
 
 namespace muster {
 namespace {
@@ -22,10 +21,14 @@ void Lower(const std::optional<T>& limit, T* value) {
 
 }  // namespace
 
-absl::Status ApplyDeployment(const v1::Command::Container& container, CommandRule* rule) {
-  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(container.deployment()));
-  if (resolved.type.image != container.image()) {
-    return errors::DeploymentImageDiffers(container.image(), resolved.type.image);
+std::string_view ActionOf(const TypeDocument& type) {
+  return type.ad_hoc ? kAdHocAction : kDeploymentAction;
+}
+
+absl::Status ApplyDeployment(const ResolvedDeployment& resolved, const std::string& image,
+                             CommandRule* rule) {
+  if (resolved.type.image != image) {
+    return errors::DeploymentImageDiffers(image, resolved.type.image);
   }
   if (resolved.type.network == kNoNetwork) {
     rule->container.network = kNoNetwork;

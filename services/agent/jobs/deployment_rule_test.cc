@@ -29,10 +29,16 @@ v1::Command::Container Container(const std::string& more = "", const std::string
   return container;
 }
 
+absl::Status Apply(const v1::Command::Container& container, CommandRule* rule) {
+  const auto resolved = ResolveDeployment(container.deployment());
+  if (!resolved.ok()) return resolved.status();
+  return ApplyDeployment(*resolved, container.image(), rule);
+}
+
 void ExpectRefused(const v1::Command::Container& container, const std::string& reason,
                    const std::string& message) {
   CommandRule rule;
-  const absl::Status status = ApplyDeployment(container, &rule);
+  const absl::Status status = Apply(container, &rule);
   EXPECT_EQ(ReasonOf(status), reason);
   EXPECT_THAT(std::string(status.message()), HasSubstr(message));
 }
@@ -45,14 +51,14 @@ TEST(DeploymentRuleTest, SmallerLimitApplies) {
   rule.container = {.memory = int64_t{128} << 20, .nano_cpus = 1'000'000'000, .processes = 5};
   rule.time_limit = absl::Minutes(5);
   rule.max_output = 7;
-  ASSERT_TRUE(ApplyDeployment(container, &rule).ok());
+  ASSERT_TRUE(Apply(container, &rule).ok());
   EXPECT_EQ(rule.container.memory, int64_t{64} << 20);
   EXPECT_EQ(rule.container.nano_cpus, 250'000'000);
   EXPECT_EQ(rule.container.processes, 5);
   EXPECT_EQ(rule.time_limit, absl::Minutes(5));
   EXPECT_EQ(rule.max_output, 7);
   rule = {};
-  ASSERT_TRUE(ApplyDeployment(container, &rule).ok());
+  ASSERT_TRUE(Apply(container, &rule).ok());
   EXPECT_EQ(rule.container.processes, 10);
   EXPECT_EQ(rule.time_limit, absl::Hours(1)) << "that of the rule";
   EXPECT_EQ(rule.max_output, 1 << 20);
@@ -61,7 +67,7 @@ TEST(DeploymentRuleTest, SmallerLimitApplies) {
 TEST(DeploymentRuleTest, DocumentsWithoutLimitsHaveThoseOfTheRule) {
   CommandRule rule;
   const CommandRule before = rule;
-  ASSERT_TRUE(ApplyDeployment(Container(), &rule).ok());
+  ASSERT_TRUE(Apply(Container(), &rule).ok());
   EXPECT_EQ(rule.container.memory, before.container.memory);
   EXPECT_EQ(rule.container.nano_cpus, before.container.nano_cpus);
   EXPECT_EQ(rule.container.processes, before.container.processes);
@@ -72,9 +78,9 @@ TEST(DeploymentRuleTest, DocumentsWithoutLimitsHaveThoseOfTheRule) {
 TEST(DeploymentRuleTest, NetworkIsThatOfRuleAndType) {
   CommandRule rule;
   rule.container.network = "jobs";
-  ASSERT_TRUE(ApplyDeployment(Container("network: jobs\n"), &rule).ok());
+  ASSERT_TRUE(Apply(Container("network: jobs\n"), &rule).ok());
   EXPECT_EQ(rule.container.network, "jobs");
-  ASSERT_TRUE(ApplyDeployment(Container(), &rule).ok());
+  ASSERT_TRUE(Apply(Container(), &rule).ok());
   EXPECT_EQ(rule.container.network, "none");
   ExpectRefused(Container("network: jobs\n"), "POLICY_REFUSED",
                 "requires the network \"jobs\", and the rule of the policy that admits its image "
@@ -85,12 +91,6 @@ TEST(DeploymentRuleTest, ImageMustBeThatOfTheType) {
   v1::Command::Container container = Container();
   container.set_image("b@sha256:" + std::string(64, 'b'));
   ExpectRefused(container, "INVALID_DOCUMENT", container.image());
-}
-
-TEST(DeploymentRuleTest, UnresolvableDeploymentIsRefused) {
-  ExpectRefused(Container("parameters: {a: {required: true}}\n"), "INVALID_PARAMETERS",
-                "a: a value is required");
-  ExpectRefused(Container("colour: red\n"), "INVALID_DOCUMENT", "/colour: no such field");
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
+#include "services/agent/jobs/deployment_files.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
@@ -25,27 +26,12 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
-constexpr mode_t kAnyUserReads = 0444;
-constexpr int kMaxDepth = 32;  // of a value, as in its schema
+constexpr int kMaxDepth = 32;            // of a value, as in its schema
 
 // Sets the mode itself: the umask does not apply.
 absl::Status MakeOpenFolder(const std::string& path) {
   if (mkdir(path.c_str(), S_IRWXU) != 0) return ErrnoError(errno, "create", path);
   if (chmod(path.c_str(), kAnyUserWrites) != 0) return ErrnoError(errno, "set the mode of", path);
-  return absl::OkStatus();
-}
-
-absl::Status WriteReadOnly(const std::string& path, std::string_view content) {
-  const UniqueFd fd(
-      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kAnyUserReads));
-  if (!fd.valid()) return ErrnoError(errno, "create", path);
-  if (fchmod(fd.get(), kAnyUserReads) != 0) return ErrnoError(errno, "set the mode of", path);
-  while (!content.empty()) {
-    const ssize_t n = write(fd.get(), content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, "write", path);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
   return absl::OkStatus();
 }
 
@@ -160,12 +146,22 @@ class OutputReader {
 }  // namespace
 
 DeploymentState::DeploymentState(const std::string& job_folder)
-    : folder_(std::filesystem::absolute(job_folder) / "state") {}
+    : folder_(std::filesystem::absolute(job_folder) / "state"),
+      files_(std::filesystem::absolute(job_folder) / "files") {}
 
-absl::Status DeploymentState::Create(std::string_view parameters) const {
+absl::Status DeploymentState::Create(
+    std::string_view parameters,
+    const google::protobuf::RepeatedPtrField<v1::Command::File>& files) const {
   RETURN_IF_ERROR(MakeOpenFolder(folder_));
-  RETURN_IF_ERROR(WriteReadOnly(folder_ + "/parameters.json", parameters));
-  return MakeOpenFolder(folder_ + "/outputs");
+  RETURN_IF_ERROR(WriteReadOnly(folder_ + "/parameters.json", parameters, false));
+  RETURN_IF_ERROR(MakeOpenFolder(folder_ + "/outputs"));
+  return files.empty() ? absl::OkStatus() : WriteDeploymentFiles(files_, files);
+}
+
+absl::Status DeploymentState::Remove() const {
+  absl::Status status = RemoveUntrusted(folder_);
+  status.Update(RemoveUntrusted(files_));
+  return status;
 }
 
 WrittenOutputs DeploymentState::ReadOutputs(

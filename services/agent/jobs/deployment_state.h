@@ -1,11 +1,15 @@
-// The state of a deployment on its node: the folder that its container has at /state.
+// What the container of a deployment gets and returns, in the folder of its job:
 //
-//   parameters.json   the resolved parameters, an object
-//   outputs/          the container writes a file for each output; its name is that of the output
+//   state/                  at /state in the container
+//     parameters.json       the resolved parameters, an object
+//     outputs/              the container writes a file for each output, with its name
+//   files/                  the files of the deployment, at /files, read-only; only if it has some
 //
-// While it runs, the container may change all of it, and write other files.
+// While it runs, the container may change all of /state, and write other files there.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_STATE_H_
 #define MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_STATE_H_
+
+#include <google/protobuf/repeated_field.h>
 
 #include <map>
 #include <string>
@@ -29,17 +33,21 @@ struct WrittenOutputs {
   std::vector<std::string> problems;  // if there are any, the outputs are invalid
 };
 
-// The folder `state` in the folder of a job. Thread-compatible; calls block on the disk.
+// Thread-compatible; calls block on the disk.
 class DeploymentState {
  public:
   explicit DeploymentState(const std::string& job_folder);
 
-  // Returns its absolute path.
+  // Returns the absolute path of the folder for /state.
   const std::string& folder() const { return folder_; }
+  // Returns that of the folder for /files. It need not exist.
+  const std::string& files() const { return files_; }
 
-  // Creates the folder. Any user in the container may write to it. ALREADY_EXISTS, or another
-  // failure of the disk.
-  absl::Status Create(std::string_view parameters) const;
+  // Creates the folders. Any user in the container may write to /state, and read `files`, which
+  // satisfy CheckFiles. ALREADY_EXISTS, or another failure of the disk.
+  absl::Status Create(
+      std::string_view parameters,
+      const google::protobuf::RepeatedPtrField<v1::Command::File>& files = {}) const;
 
   // Returns which of kStateLimits it exceeds; empty if it exceeds none.
   std::string WhyTooLarge() const { return muster::WhyTooLarge(folder_, kStateLimits); }
@@ -48,11 +56,12 @@ class DeploymentState {
   // text without one line break at its end. The problems contain no sensitive values.
   WrittenOutputs ReadOutputs(const std::map<std::string, const Output*>& declared) const;
 
-  // As RemoveUntrusted.
-  absl::Status Remove() const { return RemoveUntrusted(folder_); }
+  // Removes the folders, as RemoveUntrusted does.
+  absl::Status Remove() const;
 
  private:
   const std::string folder_;
+  const std::string files_;
 };
 
 }  // namespace muster

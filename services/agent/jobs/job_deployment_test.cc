@@ -115,6 +115,28 @@ TEST_F(JobDeploymentTest, ContainerReadsItsParametersAndItsOutputsAreRecorded) {
   EXPECT_FALSE(std::filesystem::exists(state_));
 }
 
+// The policy admits the files: see command_judge_test.cc.
+TEST_F(JobDeploymentTest, ContainerReadsItsFilesAndCannotChangeThem) {
+  v1::SignedCommand signed_command = DeploymentOf(docker_->image());
+  v1::Command command;
+  ASSERT_TRUE(command.ParseFromString(signed_command.command()));
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment.mutable_type_document()->append("adHoc: true\n");
+  v1::Command::File& data = *deployment.add_files();
+  data.set_path("lib/data");
+  data.set_content("from a file\n");
+  v1::Command::File& script = *deployment.add_files();
+  script.set_path("main.sh");
+  script.set_content("#!/bin/sh\ncat /files/lib/data; echo x >/files/lib/data || echo ro\n");
+  script.set_executable(true);
+  signed_command.set_command(command.SerializeAsString());
+  job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", signed_command).value();
+  const Records all = Deploy("/files/main.sh 2>/dev/null; echo u > /state/outputs/url");
+  EXPECT_EQ(all.out, "from a file\nro\n");
+  ExpectOutputs(all, {{"url", "\"u\""}});
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", kJob, "/files")));
+}
+
 // Docker refuses two folders at one path.
 TEST_F(JobDeploymentTest, VolumeOfTheImageDoesNotReplaceTheState) {
   JobPlan plan = DeploymentPlan("echo u > /state/outputs/url");

@@ -109,8 +109,9 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
       return folder_.NoteProcess(mark);
     });
   }
-  if (state_) RETURN_IF_ERROR(CreateState());
-  return CommandContainer::Start(plan_, ContainerOptions(std::move(sink)), [this] {
+  CommandContainer::Options options = ContainerOptions(std::move(sink));
+  if (state_) RETURN_IF_ERROR(CreateState(&options));
+  return CommandContainer::Start(plan_, std::move(options), [this] {
     return folder_.NoteContainer({BootId(), absl::Now(), SinceBoot(), plan_});
   });
 }
@@ -121,14 +122,15 @@ CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
           .node = host_.node,
           .job = job_,
           .sink = std::move(sink),
-          .stopped = [this] { return stop_ != JobStop::kNone || Now() >= limit_at_; },
-          .state = state_ ? state_->folder() : ""};
+          .stopped = [this] { return stop_ != JobStop::kNone || Now() >= limit_at_; }};
 }
 
-absl::Status JobProcess::CreateState() {
+absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
   ASSIGN_OR_RETURN(const auto deployment, folder_.ReadDeployment());
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
-  return state_->Create(ParametersJson(resolved.parameters));
+  options->state = state_->folder();
+  if (!deployment.files().empty()) options->files = state_->files();
+  return state_->Create(ParametersJson(resolved.parameters), deployment.files());
 }
 
 // No container may use it any more.

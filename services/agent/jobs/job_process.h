@@ -63,8 +63,8 @@ class JobProcess {
   JobOutputSink SinkOf(OutputRecorder& recorder);
   void RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began);
   CommandContainer::Options ContainerOptions(JobOutputSink sink);
-  // Creates the state of a deployment.
-  absl::Status CreateState();
+  // Creates the state of a deployment, for its container.
+  absl::Status CreateState(CommandContainer::Options* options);
   void RemoveState();
   v1::JobRecord FinalOfStart(const absl::Status& failure) const;
   // Stores the record of the start, and does not wait for a full disk: output may be stored before

@@ -18,7 +18,7 @@
 //       memory: 1GiB                     # 8MiB to 1TiB; default: 512MiB; swap is not used
 //       cpus: 0.5                        # default: 1
 //       processes: 100                   # default: 256
-//       actions: [container, deployment] # default: [container]
+//       actions: [container, deployment, ad-hoc]  # default: [container]
 //       environment, time_limit, max_output and signers as above
 //   collect: [hostfacts]                 # modules that runs may start; default: all
 //

@@ -221,7 +221,8 @@ TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
        {":2: images: is missing or empty", ":3: images: must be a list",
         ":4: memory: must be a size from 8MiB", ":5: cpus: must be a number from 0.01",
         ":6: processes: must be a number from 1", ":7: argv: ** must be the last",
-        ":8: actions: an action is container or deployment", ":9: containers: a rule is a map"}) {
+        ":8: actions: an action is container, deployment or ad-hoc",
+        ":9: containers: a rule is a map"}) {
     EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << " is not in\n" << mistakes;
   }
 }

@@ -38,8 +38,8 @@ struct Actions {
 };
 const Actions kOnNode = {{kExecAction, kRudderAction, kCollectAction},
                          "an action is exec, rudder or collect"};
-const Actions kInContainer = {{kContainerAction, kDeploymentAction},
-                              "an action is container or deployment"};
+const Actions kInContainer = {{kContainerAction, kDeploymentAction, kAdHocAction},
+                              "an action is container, deployment or ad-hoc"};
 
 // Reads one document and collects its mistakes.
 class PolicyReader {

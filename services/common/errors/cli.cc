@@ -56,10 +56,16 @@ absl::Status InvalidDuration(std::string_view text) {
                    "Write a positive number and a unit (s, m, h or d), such as 90s, 1h30m or 1d.");
 }
 
+absl::Status NoContextForStatus(std::string_view path) {
+  return MakeError(absl::StatusCode::kNotFound, "CONTEXT_NOT_FOUND",
+                   absl::StrCat("operator context ", ToAbsl(path), " not found"),
+                   "Name a context file (--context FILE or MUSTER_CONTEXT), or the credentials of a run (--credentials FILE).");
+}
+
 absl::Status NodeNotInArchive(std::string_view node) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_IN_ARCHIVE",
                    absl::StrCat("the archive has no results of node ", ToAbsl(node)),
-                   "List its content with `muster results --json` without --node.");
+                   "List its nodes with `muster results --mode detailed` without --node.");
 }
 
 absl::Status UnknownPlugin(std::string_view cause) {
@@ -257,7 +263,7 @@ absl::Status ServiceFailed(std::string_view service, std::string_view cause, std
 absl::Status ServiceCannotListen(std::string_view service, std::string_view address, std::string_view cause) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "LISTEN_FAILED",
                    absl::StrCat(ToAbsl(service), " cannot listen on ", ToAbsl(address), ": ", ToAbsl(cause)),
-                   "Stop the program that uses the address, or choose other ports or another address: muster up --help.");
+                   "Stop the program that uses the port, or choose other ports; an address has to be one of this machine: muster up --help.");
 }
 
 absl::Status AddressesInUse() {

@@ -27,6 +27,8 @@ absl::Status DownloadDigestMismatch();
 absl::Status DownloadSizeMismatch(int64_t received, int64_t expected);
 // INVALID_ARGUMENT, INVALID_DURATION.
 absl::Status InvalidDuration(std::string_view text);
+// NOT_FOUND, CONTEXT_NOT_FOUND.
+absl::Status NoContextForStatus(std::string_view path);
 // NOT_FOUND, NODE_NOT_IN_ARCHIVE.
 absl::Status NodeNotInArchive(std::string_view node);
 // INVALID_ARGUMENT, INVALID_PLUGIN.

@@ -227,7 +227,7 @@ absl::Status InvalidContext(std::string_view why) {
 absl::Status ContextNotFound(std::string_view path) {
   return MakeError(absl::StatusCode::kNotFound, "CONTEXT_NOT_FOUND",
                    absl::StrCat("operator context ", ToAbsl(path), " not found"),
-                   "Start the services with `muster up`, or name a context file (--context FILE or MUSTER_CONTEXT). `muster status` and `muster wait` also take the credentials of a run (--credentials FILE).");
+                   "Start the services with `muster up`, or name a context file (--context FILE or MUSTER_CONTEXT).");
 }
 
 absl::Status AttachStatementRefused(std::string_view why) {

@@ -20,6 +20,12 @@ absl::Status ResultNotFound(std::string_view plugin, std::string_view node) {
                    "Wait for it: muster status RUN --watch.");
 }
 
+absl::Status NoResultOfEndedRun(std::string_view plugin, std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "RESULT_NOT_FOUND",
+                   absl::StrCat("plugin \"", ToAbsl(plugin), "\" has no result from node \"", ToAbsl(node), "\", and the run has ended"),
+                   "Show why: muster status RUN.");
+}
+
 absl::Status ResultReplaced(int64_t asked, int64_t current) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "RESULT_REPLACED",
                    absl::StrCat("generation ", asked, " was replaced by generation ", current),

@@ -15,6 +15,8 @@ namespace muster::errors {
 absl::Status ResultConflict(std::string_view plugin, std::string_view node);
 // NOT_FOUND, RESULT_NOT_FOUND.
 absl::Status ResultNotFound(std::string_view plugin, std::string_view node);
+// NOT_FOUND, RESULT_NOT_FOUND.
+absl::Status NoResultOfEndedRun(std::string_view plugin, std::string_view node);
 // FAILED_PRECONDITION, RESULT_REPLACED.
 absl::Status ResultReplaced(int64_t asked, int64_t current);
 // NOT_FOUND, UPLOAD_NOT_FOUND.

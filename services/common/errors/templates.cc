@@ -68,6 +68,12 @@ absl::Status InvalidParameters(std::string_view problems) {
                    "Correct them. `muster type show` and `muster template show` print the parameters.");
 }
 
+absl::Status InvalidFiles(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_FILES",
+                   absl::StrCat("invalid files of the deployment: ", ToAbsl(why)),
+                   "See \"Files\" in docs/templates.md.");
+}
+
 absl::Status InvalidDeployment(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
                    absl::StrCat("invalid deployment: ", ToAbsl(why)),

@@ -31,6 +31,8 @@ absl::Status VersionExists(std::string_view what, std::string_view version);
 absl::Status TooManyVersions(std::string_view what, int64_t limit);
 // INVALID_ARGUMENT, INVALID_PARAMETERS.
 absl::Status InvalidParameters(std::string_view problems);
+// INVALID_ARGUMENT, INVALID_FILES.
+absl::Status InvalidFiles(std::string_view why);
 // INVALID_ARGUMENT, INVALID_COMMAND.
 absl::Status InvalidDeployment(std::string_view why);
 // NOT_FOUND, DEPLOYMENT_NOT_FOUND.

@@ -20,7 +20,6 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxCommand = 128 * 1024;
 constexpr size_t kMaxChainPem = 16 * 1024;
 constexpr size_t kMaxArgv = 64 * 1024;
 constexpr int kMaxArguments = 1000;

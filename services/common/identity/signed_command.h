@@ -26,6 +26,9 @@ inline constexpr std::string_view kContainerAction = "container";
 // would lack its parameters.
 inline constexpr std::string_view kDeploymentAction = "deployment";
 
+// The largest serialised command, in bytes.
+inline constexpr size_t kMaxCommand = size_t{128} << 10;
+
 // The limits of a deployment, in bytes.
 inline constexpr size_t kMaxDocument = size_t{24} << 10;    // of its type or its template, as JSON
 inline constexpr size_t kMaxParameters = size_t{32} << 10;  // that it sets, as JSON

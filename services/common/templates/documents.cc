@@ -24,6 +24,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kApiVersion = "muster/v1";
 constexpr size_t kMaxMistakes = 50;
+constexpr size_t kMaxArguments = 100;
 
 // Reads the fields of one document, and collects its mistakes.
 class DocumentReader {
@@ -89,6 +90,21 @@ class DocumentReader {
       Mistake("actions", "must contain deploy");
     }
     return actions;
+  }
+
+  std::vector<std::string> Command() {
+    const Json* list = Field("command");
+    if (list == nullptr) return {};
+    const auto is_argument = [](const Json& argument) {
+      return argument.is_string() && argument.get<std::string>().find('\0') == std::string::npos;
+    };
+    if (!list->is_array() || list->empty() || list->size() > kMaxArguments ||
+        !std::ranges::all_of(*list, is_argument) || list->front() == "") {
+      Mistake("command", absl::StrCat("must be a program and its arguments, a list of 1 to ",
+                                      kMaxArguments, " texts"));
+      return {};
+    }
+    return list->get<std::vector<std::string>>();
   }
 
   TemplateLimits Limits() {
@@ -207,6 +223,10 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
     reader.Mistake("image", "must be NAME@sha256:DIGEST");
   }
   type.ad_hoc = reader.Bool("adHoc");
+  type.command = reader.Command();
+  if (!type.command.empty() && !type.ad_hoc) {
+    reader.Mistake("command", "only a type with adHoc: true has a command");
+  }
   reader.Expect("contract", kTemplateContract);
   type.actions = reader.Actions();
   type.network = reader.Text("network", false);

@@ -6,7 +6,8 @@
 //   version: 1.2.0                      # Semantic Versioning 2.0.0
 //   description: runs a playbook
 //   image: registry.example/types/ansible@sha256:...
-//   adHoc: false                        # true: files are mounted, and nothing is built
+//   adHoc: false                        # true: a deployment brings files, at /files
+//   command: [sh, /files/main.sh]       # only with adHoc; default: that of the image
 //   contract: 1                         # of what the container gets and returns
 //   actions: [deploy, destroy]          # default: [deploy]
 //   limits: {memory: 512MiB, cpus: 1, processes: 256, time: 1h, output: 16MiB}
@@ -16,8 +17,8 @@
 //     url: {schema: {type: string}, required: true, sensitive: false, description: where it runs}
 //   definitions: {...}                  # for the references of schemas
 //
-// A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, contract,
-// actions and network, and may lower limits.
+// A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, command,
+// contract, actions and network, and may lower limits.
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 
@@ -60,6 +61,7 @@ struct TypeDocument {
   std::string description;
   std::string image;
   bool ad_hoc = false;
+  std::vector<std::string> command;  // empty: that of the image
   std::vector<std::string> actions;
   std::string network;
   TemplateLimits limits;

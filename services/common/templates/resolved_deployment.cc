@@ -8,6 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/templates.h"
+#include "services/common/templates/files.h"
 
 namespace muster {
 namespace {
@@ -43,6 +44,14 @@ absl::Status CheckSizes(const v1::Command::Deployment& deployment) {
     return errors::DocumentTooLarge(kMaxDocument >> 10);
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckFilesOf(const v1::Command::Deployment& deployment, const TypeDocument& type) {
+  if (type.ad_hoc == !deployment.files().empty()) return CheckFiles(deployment.files());
+  return errors::InvalidFiles(
+      absl::StrCat("the type ", type.name, "@", type.version,
+                   type.ad_hoc ? " is ad-hoc, and there are none"
+                               : " takes none: its document does not have adHoc: true"));
 }
 
 }  // namespace
@@ -98,6 +107,7 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
                                                   "\", but ",
                                                   absl::StrJoin(resolved.type.actions, ", ")));
   }
+  RETURN_IF_ERROR(CheckFilesOf(deployment, resolved.type));
   ASSIGN_OR_RETURN(const auto values, ReadParameterValues(deployment.parameters()));
   std::vector<std::string> mistakes;
   resolved.parameters = ResolveParameters(merged, values, &mistakes);

@@ -28,8 +28,9 @@ struct ResolvedDeployment {
   std::map<std::string, const Output*> outputs() const;
 };
 
-// Resolves the parameters, and checks the action. The jobs service and each node call it with the
-// same content, so both decide alike. INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_PARAMETERS).
+// Resolves the parameters, and checks action and files. The jobs service and each node call it with
+// the same content, so both decide alike. INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_PARAMETERS,
+// INVALID_FILES).
 absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployment& deployment);
 
 // Returns the values as one JSON object, as the container gets them.

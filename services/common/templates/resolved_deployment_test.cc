@@ -127,5 +127,17 @@ TEST(ResolvedDeploymentTest, DocumentsMustBelongTogether) {
   }
 }
 
+TEST(ResolvedDeploymentTest, OnlyAnAdHocTypeTakesFiles) {
+  v1::Command::Deployment deployment = Deployment();
+  deployment.add_files()->set_path("main.sh");
+  ExpectRefused(deployment, "INVALID_FILES", "takes none");
+  deployment.set_type_document(absl::StrCat(TypeText(), "adHoc: true\n"));
+  EXPECT_TRUE(ResolveDeployment(deployment).ok());
+  deployment.add_files()->set_path("../main.sh");
+  ExpectRefused(deployment, "INVALID_FILES", "../main.sh");
+  deployment.clear_files();
+  ExpectRefused(deployment, "INVALID_FILES", "there are none");
+}
+
 }  // namespace
 }  // namespace muster

@@ -107,6 +107,7 @@ const (
 	InvalidCursor              = "INVALID_CURSOR"
 	InvalidDocument            = "INVALID_DOCUMENT"
 	InvalidDuration            = "INVALID_DURATION"
+	InvalidFiles               = "INVALID_FILES"
 	InvalidFleet               = "INVALID_FLEET"
 	InvalidFrame               = "INVALID_FRAME"
 	InvalidHeartbeat           = "INVALID_HEARTBEAT"

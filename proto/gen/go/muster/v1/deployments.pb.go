@@ -94,7 +94,9 @@ type PlanDeploymentRequest struct {
 	// Default: "deploy".
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
-	Parameters    string `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	Parameters string `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// As in the command.
+	Files         []*Command_File `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -155,6 +157,13 @@ func (x *PlanDeploymentRequest) GetParameters() string {
 		return x.Parameters
 	}
 	return ""
+}
+
+func (x *PlanDeploymentRequest) GetFiles() []*Command_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
 }
 
 type DeploymentPlan struct {
@@ -298,6 +307,76 @@ func (x *DeploymentParameter) GetSensitive() bool {
 	return false
 }
 
+// A file of a deployment, without its content.
+type DeploymentFile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Path  string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Size  int64                  `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
+	// 32 bytes.
+	Sha256        []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Executable    bool   `protobuf:"varint,4,opt,name=executable,proto3" json:"executable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeploymentFile) Reset() {
+	*x = DeploymentFile{}
+	mi := &file_muster_v1_deployments_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeploymentFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeploymentFile) ProtoMessage() {}
+
+func (x *DeploymentFile) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_deployments_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeploymentFile.ProtoReflect.Descriptor instead.
+func (*DeploymentFile) Descriptor() ([]byte, []int) {
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *DeploymentFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *DeploymentFile) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *DeploymentFile) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *DeploymentFile) GetExecutable() bool {
+	if x != nil {
+		return x.Executable
+	}
+	return false
+}
+
 type CreateDeploymentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in SubmitJobRequest. The action of the command is "deployment".
@@ -311,7 +390,7 @@ type CreateDeploymentRequest struct {
 
 func (x *CreateDeploymentRequest) Reset() {
 	*x = CreateDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[3]
+	mi := &file_muster_v1_deployments_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -323,7 +402,7 @@ func (x *CreateDeploymentRequest) String() string {
 func (*CreateDeploymentRequest) ProtoMessage() {}
 
 func (x *CreateDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[3]
+	mi := &file_muster_v1_deployments_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -336,7 +415,7 @@ func (x *CreateDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*CreateDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateDeploymentRequest) GetCommand() *SignedCommand {
@@ -392,13 +471,15 @@ type Deployment struct {
 	// A page of those with a record, by name.
 	Nodes         []*DeploymentNode `protobuf:"bytes,15,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	NextPageToken string            `protobuf:"bytes,16,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Sorted by path.
+	Files         []*DeploymentFile `protobuf:"bytes,17,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[4]
+	mi := &file_muster_v1_deployments_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -410,7 +491,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[4]
+	mi := &file_muster_v1_deployments_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -423,7 +504,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Deployment) GetDeployment() string {
@@ -538,6 +619,13 @@ func (x *Deployment) GetNextPageToken() string {
 	return ""
 }
 
+func (x *Deployment) GetFiles() []*DeploymentFile {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 // The outcome of a deployment on one node.
 type DeploymentNode struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -553,7 +641,7 @@ type DeploymentNode struct {
 
 func (x *DeploymentNode) Reset() {
 	*x = DeploymentNode{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[5]
+	mi := &file_muster_v1_deployments_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -565,7 +653,7 @@ func (x *DeploymentNode) String() string {
 func (*DeploymentNode) ProtoMessage() {}
 
 func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[5]
+	mi := &file_muster_v1_deployments_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -578,7 +666,7 @@ func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentNode.ProtoReflect.Descriptor instead.
 func (*DeploymentNode) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DeploymentNode) GetNode() string {
@@ -621,7 +709,7 @@ type GetDeploymentRequest struct {
 
 func (x *GetDeploymentRequest) Reset() {
 	*x = GetDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[6]
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -633,7 +721,7 @@ func (x *GetDeploymentRequest) String() string {
 func (*GetDeploymentRequest) ProtoMessage() {}
 
 func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[6]
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -646,7 +734,7 @@ func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*GetDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetDeploymentRequest) GetDeployment() string {
@@ -681,7 +769,7 @@ type ListDeploymentsRequest struct {
 
 func (x *ListDeploymentsRequest) Reset() {
 	*x = ListDeploymentsRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +781,7 @@ func (x *ListDeploymentsRequest) String() string {
 func (*ListDeploymentsRequest) ProtoMessage() {}
 
 func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +794,7 @@ func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListDeploymentsRequest) GetPageSize() int32 {
@@ -733,7 +821,7 @@ type ListDeploymentsResponse struct {
 
 func (x *ListDeploymentsResponse) Reset() {
 	*x = ListDeploymentsResponse{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +833,7 @@ func (x *ListDeploymentsResponse) String() string {
 func (*ListDeploymentsResponse) ProtoMessage() {}
 
 func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +846,7 @@ func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListDeploymentsResponse) GetDeployments() []*Deployment {
@@ -779,14 +867,15 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\x7f\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xae\x01\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
 	"\x06action\x18\x03 \x01(\tR\x06action\x12\x1e\n" +
 	"\n" +
 	"parameters\x18\x04 \x01(\tR\n" +
-	"parameters\"\xdf\x01\n" +
+	"parameters\x12-\n" +
+	"\x05files\x18\x05 \x03(\v2\x17.muster.v1.Command.FileR\x05files\"\xdf\x01\n" +
 	"\x0eDeploymentPlan\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
@@ -801,12 +890,19 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
 	"\x06source\x18\x03 \x01(\tR\x06source\x12\x1c\n" +
-	"\tsensitive\x18\x04 \x01(\bR\tsensitive\"\xae\x01\n" +
+	"\tsensitive\x18\x04 \x01(\bR\tsensitive\"p\n" +
+	"\x0eDeploymentFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1e\n" +
+	"\n" +
+	"executable\x18\x04 \x01(\bR\n" +
+	"executable\"\xae\x01\n" +
 	"\x17CreateDeploymentRequest\x122\n" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\bparallel\x18\x03 \x01(\x05R\bparallel\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xcc\x04\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xfd\x04\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -831,7 +927,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\atargets\x18\r \x01(\x03R\atargets\x12\x1c\n" +
 	"\tsucceeded\x18\x0e \x01(\x03R\tsucceeded\x12/\n" +
 	"\x05nodes\x18\x0f \x03(\v2\x19.muster.v1.DeploymentNodeR\x05nodes\x12&\n" +
-	"\x0fnext_page_token\x18\x10 \x01(\tR\rnextPageToken\"\xc9\x01\n" +
+	"\x0fnext_page_token\x18\x10 \x01(\tR\rnextPageToken\x12/\n" +
+	"\x05files\x18\x11 \x03(\v2\x19.muster.v1.DeploymentFileR\x05files\"\xc9\x01\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
@@ -878,53 +975,57 @@ func file_muster_v1_deployments_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_deployments_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_muster_v1_deployments_proto_goTypes = []any{
 	(DeploymentState)(0),            // 0: muster.v1.DeploymentState
 	(*PlanDeploymentRequest)(nil),   // 1: muster.v1.PlanDeploymentRequest
 	(*DeploymentPlan)(nil),          // 2: muster.v1.DeploymentPlan
 	(*DeploymentParameter)(nil),     // 3: muster.v1.DeploymentParameter
-	(*CreateDeploymentRequest)(nil), // 4: muster.v1.CreateDeploymentRequest
-	(*Deployment)(nil),              // 5: muster.v1.Deployment
-	(*DeploymentNode)(nil),          // 6: muster.v1.DeploymentNode
-	(*GetDeploymentRequest)(nil),    // 7: muster.v1.GetDeploymentRequest
-	(*ListDeploymentsRequest)(nil),  // 8: muster.v1.ListDeploymentsRequest
-	(*ListDeploymentsResponse)(nil), // 9: muster.v1.ListDeploymentsResponse
-	(*Command_Deployment)(nil),      // 10: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 11: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 12: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 13: google.protobuf.Timestamp
-	(*JobRecord_Final)(nil),         // 14: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 15: muster.v1.JobRecord.Outputs
+	(*DeploymentFile)(nil),          // 4: muster.v1.DeploymentFile
+	(*CreateDeploymentRequest)(nil), // 5: muster.v1.CreateDeploymentRequest
+	(*Deployment)(nil),              // 6: muster.v1.Deployment
+	(*DeploymentNode)(nil),          // 7: muster.v1.DeploymentNode
+	(*GetDeploymentRequest)(nil),    // 8: muster.v1.GetDeploymentRequest
+	(*ListDeploymentsRequest)(nil),  // 9: muster.v1.ListDeploymentsRequest
+	(*ListDeploymentsResponse)(nil), // 10: muster.v1.ListDeploymentsResponse
+	(*Command_File)(nil),            // 11: muster.v1.Command.File
+	(*Command_Deployment)(nil),      // 12: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),     // 13: google.protobuf.Duration
+	(*SignedCommand)(nil),           // 14: muster.v1.SignedCommand
+	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
+	(*JobRecord_Final)(nil),         // 16: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),       // 17: muster.v1.JobRecord.Outputs
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
-	10, // 0: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	11, // 1: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
-	3,  // 2: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
-	12, // 3: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	11, // 4: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
-	3,  // 5: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
-	0,  // 6: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	13, // 7: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	13, // 8: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	6,  // 9: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
-	13, // 10: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	14, // 11: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	15, // 12: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	5,  // 13: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 14: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	4,  // 15: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	7,  // 16: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	8,  // 17: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	2,  // 18: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	5,  // 19: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	5,  // 20: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	9,  // 21: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	18, // [18:22] is the sub-list for method output_type
-	14, // [14:18] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	11, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
+	12, // 1: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	13, // 2: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	3,  // 3: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
+	14, // 4: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	13, // 5: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	3,  // 6: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
+	0,  // 7: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
+	15, // 8: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	15, // 9: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	7,  // 10: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	4,  // 11: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
+	15, // 12: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	16, // 13: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	17, // 14: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	6,  // 15: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 16: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	5,  // 17: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	8,  // 18: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	9,  // 19: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	2,  // 20: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	6,  // 21: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	6,  // 22: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	10, // 23: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	20, // [20:24] is the sub-list for method output_type
+	16, // [16:20] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }
@@ -939,7 +1040,7 @@ func file_muster_v1_deployments_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_deployments_proto_rawDesc), len(file_muster_v1_deployments_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

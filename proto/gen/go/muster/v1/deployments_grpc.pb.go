@@ -38,19 +38,20 @@ const (
 type DeploymentServiceClient interface {
 	// Resolves what a deployment would run. Stores nothing.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND).
+	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES), NOT_FOUND (TYPE_NOT_FOUND,
+	// TEMPLATE_NOT_FOUND).
 	PlanDeployment(ctx context.Context, in *PlanDeploymentRequest, opts ...grpc.CallOption) (*DeploymentPlan, error)
 	// Stores a deployment, and submits its command. A repeated call with the same deployment and content returns the
 	// stored one.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED: it
-	// was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other content), NOT_FOUND
+	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_NAME), PERMISSION_DENIED
+	// (COMMAND_REFUSED: it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other content), NOT_FOUND
 	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has these documents), RESOURCE_EXHAUSTED
 	// (TOO_MANY_DEPLOYMENTS, DISK_FULL).
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
-	// Returns the deployments, the newest first, without their nodes and parameters.
+	// Returns the deployments, the newest first, without their nodes, parameters and files.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(ctx context.Context, in *ListDeploymentsRequest, opts ...grpc.CallOption) (*ListDeploymentsResponse, error)
@@ -115,19 +116,20 @@ func (c *deploymentServiceClient) ListDeployments(ctx context.Context, in *ListD
 type DeploymentServiceServer interface {
 	// Resolves what a deployment would run. Stores nothing.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND).
+	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES), NOT_FOUND (TYPE_NOT_FOUND,
+	// TEMPLATE_NOT_FOUND).
 	PlanDeployment(context.Context, *PlanDeploymentRequest) (*DeploymentPlan, error)
 	// Stores a deployment, and submits its command. A repeated call with the same deployment and content returns the
 	// stored one.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED: it
-	// was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other content), NOT_FOUND
+	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_NAME), PERMISSION_DENIED
+	// (COMMAND_REFUSED: it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other content), NOT_FOUND
 	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has these documents), RESOURCE_EXHAUSTED
 	// (TOO_MANY_DEPLOYMENTS, DISK_FULL).
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(context.Context, *GetDeploymentRequest) (*Deployment, error)
-	// Returns the deployments, the newest first, without their nodes and parameters.
+	// Returns the deployments, the newest first, without their nodes, parameters and files.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error)

@@ -1736,6 +1736,69 @@ func (x *Command_Container) GetDeployment() *Command_Deployment {
 	return nil
 }
 
+// A file that a deployment brings.
+type Command_File struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Relative, such as "roles/web/tasks.yaml": names of 1 to 255 bytes without control characters, none of them "." or
+	// "..", with "/" between them. UTF-8, at most 1,024 bytes.
+	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Content       []byte `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Executable    bool   `protobuf:"varint,3,opt,name=executable,proto3" json:"executable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_File) Reset() {
+	*x = Command_File{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_File) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_File) ProtoMessage() {}
+
+func (x *Command_File) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_File.ProtoReflect.Descriptor instead.
+func (*Command_File) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+}
+
+func (x *Command_File) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Command_File) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *Command_File) GetExecutable() bool {
+	if x != nil {
+		return x.Executable
+	}
+	return false
+}
+
 // The content that a deployment gives to its container. The node reads the documents and resolves the parameters itself: the signer
 // decides all of them.
 type Command_Deployment struct {
@@ -1749,14 +1812,17 @@ type Command_Deployment struct {
 	TypeDocument     string `protobuf:"bytes,3,opt,name=type_document,json=typeDocument,proto3" json:"type_document,omitempty"`
 	TemplateDocument string `protobuf:"bytes,4,opt,name=template_document,json=templateDocument,proto3" json:"template_document,omitempty"`
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
-	Parameters    string `protobuf:"bytes,5,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	Parameters string `protobuf:"bytes,5,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// Only for an ad-hoc type, which requires at least one. Sorted by path, each once, and no file is a folder of
+	// another; at most 1,000. Their content is bounded by the size of the command.
+	Files         []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command_Deployment) Reset() {
 	*x = Command_Deployment{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1834,7 @@ func (x *Command_Deployment) String() string {
 func (*Command_Deployment) ProtoMessage() {}
 
 func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1847,7 @@ func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
 func (*Command_Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
 }
 
 func (x *Command_Deployment) GetDeployment() string {
@@ -1819,6 +1885,13 @@ func (x *Command_Deployment) GetParameters() string {
 	return ""
 }
 
+func (x *Command_Deployment) GetFiles() []*Command_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
 type JobRecord_Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -1828,7 +1901,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1840,7 +1913,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1874,7 +1947,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1886,7 +1959,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1928,7 +2001,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1940,7 +2013,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1981,7 +2054,7 @@ type JobRecord_Outputs struct {
 
 func (x *JobRecord_Outputs) Reset() {
 	*x = JobRecord_Outputs{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1993,7 +2066,7 @@ func (x *JobRecord_Outputs) String() string {
 func (*JobRecord_Outputs) ProtoMessage() {}
 
 func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2045,7 +2118,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2130,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +2194,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2133,7 +2206,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2236,7 +2309,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2321,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2303,7 +2376,7 @@ type JobRecord_Outputs_Output struct {
 
 func (x *JobRecord_Outputs_Output) Reset() {
 	*x = JobRecord_Outputs_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2315,7 +2388,7 @@ func (x *JobRecord_Outputs_Output) String() string {
 func (*JobRecord_Outputs_Output) ProtoMessage() {}
 
 func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2431,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2443,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2419,7 +2492,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2431,7 +2504,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2545,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\a\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\b\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2501,7 +2574,13 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12=\n" +
 	"\n" +
 	"deployment\x18\x02 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
-	"deployment\x1a\xb6\x01\n" +
+	"deployment\x1aT\n" +
+	"\x04File\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1e\n" +
+	"\n" +
+	"executable\x18\x03 \x01(\bR\n" +
+	"executable\x1a\xe5\x01\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -2512,7 +2591,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x11template_document\x18\x04 \x01(\tR\x10templateDocument\x12\x1e\n" +
 	"\n" +
 	"parameters\x18\x05 \x01(\tR\n" +
-	"parameters\"{\n" +
+	"parameters\x12-\n" +
+	"\x05files\x18\x06 \x03(\v2\x17.muster.v1.Command.FileR\x05files\"{\n" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2691,7 +2771,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -2716,75 +2796,77 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Targets)(nil),            // 20: muster.v1.Command.Targets
 	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
 	(*Command_Container)(nil),          // 22: muster.v1.Command.Container
-	(*Command_Deployment)(nil),         // 23: muster.v1.Command.Deployment
-	(*JobRecord_Started)(nil),          // 24: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 25: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 26: muster.v1.JobRecord.Cut
-	(*JobRecord_Outputs)(nil),          // 27: muster.v1.JobRecord.Outputs
-	(*JobRecord_RecordsSignature)(nil), // 28: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 29: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 30: muster.v1.JobRecord.Branch
-	(*JobRecord_Outputs_Output)(nil),   // 31: muster.v1.JobRecord.Outputs.Output
-	(*JobCommand_Target)(nil),          // 32: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 33: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 34: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 35: google.protobuf.Duration
+	(*Command_File)(nil),               // 23: muster.v1.Command.File
+	(*Command_Deployment)(nil),         // 24: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 25: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 26: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 27: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 28: muster.v1.JobRecord.Outputs
+	(*JobRecord_RecordsSignature)(nil), // 29: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 30: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 31: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 32: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 33: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 34: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	34, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	34, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	35, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	35, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	35, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	36, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	35, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	36, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
-	34, // 11: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	34, // 12: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	35, // 11: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	35, // 12: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 13: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 14: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	34, // 15: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	35, // 15: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 16: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	34, // 17: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	24, // 18: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	25, // 19: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	26, // 20: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	29, // 21: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	30, // 22: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	27, // 23: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	35, // 17: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	25, // 18: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	26, // 19: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	27, // 20: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	30, // 21: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	31, // 22: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	28, // 23: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
 	14, // 24: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
 	4,  // 25: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	32, // 26: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	35, // 27: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	35, // 28: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	35, // 29: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	35, // 30: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	33, // 31: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	23, // 32: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
-	34, // 33: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 34: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	31, // 35: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 36: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	35, // 37: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	28, // 38: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 39: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 40: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 41: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 42: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 43: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 44: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 45: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 46: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 47: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 48: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	44, // [44:49] is the sub-list for method output_type
-	39, // [39:44] is the sub-list for method input_type
-	39, // [39:39] is the sub-list for extension type_name
-	39, // [39:39] is the sub-list for extension extendee
-	0,  // [0:39] is the sub-list for field type_name
+	33, // 26: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	36, // 27: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	36, // 28: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	36, // 29: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	36, // 30: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	34, // 31: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	24, // 32: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	23, // 33: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
+	35, // 34: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 35: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	32, // 36: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 37: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	36, // 38: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	29, // 39: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 40: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 41: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 42: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 43: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 44: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 45: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 46: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 47: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 48: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 49: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	45, // [45:50] is the sub-list for method output_type
+	40, // [40:45] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -2806,7 +2888,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

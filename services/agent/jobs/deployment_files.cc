@@ -1,0 +1,63 @@
+#include "services/agent/jobs/deployment_files.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/unique_fd.h"
+
+namespace muster {
+namespace {
+
+constexpr mode_t kAnyUserReads = 0444;
+constexpr mode_t kAnyUserExecutes = 0555;
+constexpr mode_t kAnyUserEnters = 0755;
+
+absl::Status MakeReadableFolder(const std::string& path) {
+  if (mkdir(path.c_str(), S_IRWXU) != 0) return ErrnoError(errno, "create", path);
+  if (chmod(path.c_str(), kAnyUserEnters) != 0) return ErrnoError(errno, "set the mode of", path);
+  return absl::OkStatus();
+}
+
+// Creates the folders of a path below `folder` that do not exist.
+absl::Status MakeFoldersOf(const std::string& folder, const std::string& path) {
+  for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+    const absl::Status made = MakeReadableFolder(absl::StrCat(folder, "/", path.substr(0, end)));
+    if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status WriteReadOnly(const std::string& path, std::string_view content, bool executable) {
+  const mode_t mode = executable ? kAnyUserExecutes : kAnyUserReads;
+  const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (!fd.valid()) return ErrnoError(errno, "create", path);
+  if (fchmod(fd.get(), mode) != 0) return ErrnoError(errno, "set the mode of", path);
+  while (!content.empty()) {
+    const ssize_t n = write(fd.get(), content.data(), content.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoError(errno, "write", path);
+    content.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status WriteDeploymentFiles(
+    const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
+  RETURN_IF_ERROR(MakeReadableFolder(folder));
+  for (const v1::Command::File& file : files) {
+    RETURN_IF_ERROR(MakeFoldersOf(folder, file.path()));
+    RETURN_IF_ERROR(
+        WriteReadOnly(absl::StrCat(folder, "/", file.path()), file.content(), file.executable()));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace muster

@@ -1,0 +1,26 @@
+// The files that a deployment brings, on the disk of its node.
+#ifndef MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_FILES_H_
+#define MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_FILES_H_
+
+#include <google/protobuf/repeated_field.h>
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "muster/v1/jobs.pb.h"
+
+namespace muster {
+
+// Creates a file that any user may read, or also execute, whatever the umask is. Follows no link at
+// its end. ALREADY_EXISTS, or another failure of the disk.
+absl::Status WriteReadOnly(const std::string& path, std::string_view content, bool executable);
+
+// Creates the folder with the files, which satisfy CheckFiles. Any user may read it.
+// ALREADY_EXISTS, or another failure of the disk; some of the files may then exist.
+absl::Status WriteDeploymentFiles(
+    const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_FILES_H_

@@ -1,0 +1,73 @@
+#include "services/agent/jobs/deployment_files.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "services/agent/jobs/untrusted_folder.h"
+
+namespace muster {
+namespace {
+
+mode_t ModeOf(const std::string& path) {
+  struct stat info = {};
+  return stat(path.c_str(), &info) == 0 ? info.st_mode & 0777 : 0;
+}
+
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+}
+
+class DeploymentFilesTest : public ::testing::Test {
+ protected:
+  DeploymentFilesTest() { std::filesystem::create_directory(parent_); }
+  ~DeploymentFilesTest() override { std::filesystem::remove_all(parent_); }
+
+  void Add(const std::string& path, const std::string& content, bool executable = false) {
+    v1::Command::File& file = *files_.Add();
+    file.set_path(path);
+    file.set_content(content);
+    file.set_executable(executable);
+  }
+
+  const std::string parent_ = ::testing::TempDir() + "/deployment_files_test";
+  const std::string folder_ = parent_ + "/files";
+  google::protobuf::RepeatedPtrField<v1::Command::File> files_;
+};
+
+TEST_F(DeploymentFilesTest, AnyUserReadsTheFilesWhateverTheUmaskIs) {
+  Add("a/b/data", std::string("\0\xff\n", 3));
+  Add("a/b/empty", "");
+  Add("main.sh", "#!/bin/sh\n", true);
+  const mode_t umask_before = umask(0077);
+  const absl::Status status = WriteDeploymentFiles(folder_, files_);
+  umask(umask_before);
+  ASSERT_TRUE(status.ok()) << status;
+  EXPECT_EQ(ContentOf(folder_ + "/a/b/data"), std::string("\0\xff\n", 3));
+  EXPECT_EQ(ContentOf(folder_ + "/main.sh"), "#!/bin/sh\n");
+  EXPECT_EQ(ModeOf(folder_), 0755u);
+  EXPECT_EQ(ModeOf(folder_ + "/a/b"), 0755u);
+  EXPECT_EQ(ModeOf(folder_ + "/a/b/empty"), 0444u);
+  EXPECT_EQ(ModeOf(folder_ + "/main.sh"), 0555u);
+  EXPECT_TRUE(RemoveUntrusted(folder_).ok());
+}
+
+TEST_F(DeploymentFilesTest, ExistingFolderIsAnError) {
+  std::filesystem::create_directory(folder_);
+  Add("a", "");
+  EXPECT_TRUE(absl::IsAlreadyExists(WriteDeploymentFiles(folder_, files_)));
+}
+
+TEST_F(DeploymentFilesTest, LinkIsNotFollowed) {
+  std::filesystem::create_symlink(parent_ + "/elsewhere", parent_ + "/link");
+  EXPECT_TRUE(absl::IsAlreadyExists(WriteReadOnly(parent_ + "/link", "x", false)));
+  EXPECT_FALSE(std::filesystem::exists(parent_ + "/elsewhere"));
+}
+
+}  // namespace
+}  // namespace muster
