@@ -183,14 +183,29 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
-// Translates the words that other programs understand too: `help [COMMAND...]`, --version and -v.
-std::vector<std::string> WithoutAliases(std::vector<std::string> words) {
-  if (words.front() == "--version" || words.front() == "-v") words.front() = "version";
-  if (words.front() == "help") {
-    words.erase(words.begin());
-    words.push_back("--help");
+// Returns the words that print the help of the command that `words` begin with. Its arguments are
+// dropped: after the program of `muster exec`, --help would be one of them, and the program would
+// run.
+std::vector<std::string> HelpOf(const CLI::App& app, std::vector<std::string> words) {
+  const CLI::App* command = &app;
+  size_t names = 0;
+  for (; names < words.size() && GroupsCommands(*command); ++names) {
+    const auto commands = command->get_subcommands({});
+    const auto found = std::ranges::find(commands, words[names], &CLI::App::get_name);
+    if (found == commands.end()) return words;  // an unknown command
+    command = *found;
   }
+  words.resize(names);
+  words.push_back("--help");
   return words;
+}
+
+// Translates the words that other programs understand too: `help [COMMAND...]`, --version and -v.
+std::vector<std::string> WithoutAliases(const CLI::App& app, std::vector<std::string> words) {
+  if (words.front() == "--version" || words.front() == "-v") words.front() = "version";
+  if (words.front() != "help") return words;
+  words.erase(words.begin());
+  return HelpOf(app, std::move(words));
 }
 
 // Returns a usage error if an option precedes the command.
@@ -292,7 +307,7 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
     console.err << Help(line->app);
     return kExitUsage;
   }
-  const std::vector<std::string> words = WithoutAliases({argv + 1, argv + argc});
+  const std::vector<std::string> words = WithoutAliases(line->app, {argv + 1, argv + argc});
   if (const absl::Status status = CheckFirstWord(line->app, words); !status.ok()) {
     return Finish(console, *line, status);
   }

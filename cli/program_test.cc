@@ -163,6 +163,9 @@ TEST(ProgramTest, CommonAliasesOfVersionAndHelpWork) {
   EXPECT_EQ(Muster({"-v"}).out, version);
   EXPECT_EQ(Muster({"help"}).out, Muster({"--help"}).out);
   EXPECT_EQ(Muster({"help", "node", "label"}).out, Muster({"node", "label", "--help"}).out);
+  const std::string exec = Muster({"exec", "--help"}).out;
+  EXPECT_EQ(Muster({"help", "exec", "--all", "--", "/usr/bin/uptime"}).out, exec);
+  EXPECT_EQ(Muster({"help", "exec", "/usr/bin/uptime"}).out, exec) << "it would run with --help";
   const Outcome unknown = Muster({"help", "stauts"});
   EXPECT_EQ(unknown.code, 2);
   EXPECT_EQ(unknown.out, "");

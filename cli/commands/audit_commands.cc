@@ -148,7 +148,11 @@ absl::StatusOr<int> ShowAudit(Console& console, const CommandLine& line,
     for (const v1::AuditRecord& record : records) list.push_back(ToJson(record));
     console.out << Dump(list);
   } else if (records.empty()) {
-    PrintMessage(console, "No audit record matches.");
+    PrintMessage(
+        console,
+        arguments.subject.empty()
+            ? "No audit record matches."
+            : "No audit record matches. A name alone is an operator; a node is node/NAME.");
   } else {
     console.out << RecordsTable(records, context.fleet, console.width);
   }

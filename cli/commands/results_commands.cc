@@ -196,7 +196,8 @@ absl::StatusOr<v1::Result> NamedResult(Client& client, const v1::Run& run,
     return FromService(errors::NodeNotInPlan(key.plugin(), key.node()), SubjectOf(result.status()));
   }
   if (!result.ok() || !result->sha256().empty()) return result;
-  return WithSubject(errors::ResultNotFound(key.plugin(), key.node()),
+  return WithSubject(HasEnded(run.state()) ? errors::NoResultOfEndedRun(key.plugin(), key.node())
+                                           : errors::ResultNotFound(key.plugin(), key.node()),
                      absl::StrCat("run ", run.id()));
 }
 
@@ -253,6 +254,7 @@ absl::StatusOr<int> ShowResults(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, Connect(line.context_file));
   ASSIGN_OR_RETURN(const auto id, ResolveRunOrNewest(*client, arguments.run));
   ASSIGN_OR_RETURN(const auto run, client->GetRun(id));
+  if (arguments.run.empty()) PrintMessage(console, absl::StrCat("The newest run, ", id, ":"));
   if (!arguments.output.empty()) {
     return SaveResult(console, *client, run, arguments, line.json);
   }

@@ -112,7 +112,8 @@ absl::StatusOr<int> Wait(Console& console, const CommandLine& line,
 void AddQueryOptions(CLI::App& command, StatusArguments& arguments) {
   command
       .add_option("RUN", arguments.query.run,
-                  "The id of the run, or a unique prefix of it (default: the newest run)")
+                  "The id of the run, or a unique prefix of it (default: the newest run with a "
+                  "credentials file on this machine, else the newest run)")
       ->type_name("");
   command
       .add_option("--credentials", arguments.query.credentials_file,

@@ -17,6 +17,7 @@
 #include "cli/supervisor/home.h"
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/cli.h"
 #include "services/common/identity/identity.h"
 
 namespace muster::cli {
@@ -177,12 +178,16 @@ absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery
       return WithSubject(credentials.status(), absl::StrCat("credentials file ", *file));
     }
   }
-  ASSIGN_OR_RETURN(auto client, Connect(query.context_file));
+  auto client = Connect(query.context_file);
+  if (ReasonOf(client.status()) == "CONTEXT_NOT_FOUND") {
+    return errors::NoContextForStatus(ContextFile(query.context_file).value_or(""));
+  }
+  RETURN_IF_ERROR(client.status());
   std::string run;
   if (!query.run.empty()) {  // else the status service returns the newest run
-    ASSIGN_OR_RETURN(run, ResolveRun(*client, query.run));
+    ASSIGN_OR_RETURN(run, ResolveRun(**client, query.run));
   }
-  return OperatorStatusSource(std::move(client), std::move(run));
+  return OperatorStatusSource(*std::move(client), std::move(run));
 }
 
 std::unique_ptr<StatusSource> OperatorStatusSource(std::shared_ptr<Client> client,

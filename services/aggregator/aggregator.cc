@@ -59,6 +59,9 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxQueue = 16'384;
+// Strangers do not use the threads and the queue of members.
+constexpr size_t kJoinThreads = 2;
+constexpr size_t kMaxJoins = 4'096;
 constexpr absl::Duration kTick = absl::Seconds(1);
 // After this many ticks uploads are swept, and idle streams get a heartbeat.
 constexpr int kSweepTicks = 5;
@@ -88,6 +91,7 @@ class Assembly : public Aggregator {
         f_(std::move(foundation)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         disk_({"disk", static_cast<size_t>(config_.disk_threads), kMaxQueue}),
+        joins_({"joins", kJoinThreads, kMaxJoins}),
         host_(
             f_.authorities->fleet(), [this] { return f_.tls->roots(); },
             [this] { return f_.tls->certificate().NotAfter(); }, clock_, timers_, metrics_),
@@ -127,7 +131,7 @@ class Assembly : public Aggregator {
         joining_(*f_.store, *f_.authorities, clock_),
         join_answers_(joining_, *f_.store, clock_, addresses_, f_.authorities->FleetCaPem(),
                       f_.commands->CaPem(), metrics_),
-        join_service_(requests_, join_answers_),
+        join_service_(joins_, join_answers_),
         relayed_join_service_(runtime_, join_answers_),
         audit_service_(runtime_, *f_.store, clock_),
         verification_service_(runtime_, *f_.store, *f_.blobs, clock_),
@@ -167,6 +171,7 @@ class Assembly : public Aggregator {
   TimerService& timers_ = threads_.timers();
   Executor& requests_ = threads_.requests();
   Executor disk_;
+  Executor joins_;
   ServiceHost host_;
   RevocationList revocations_;
   ResultCommitter committer_;
@@ -299,6 +304,8 @@ void Assembly::AddGauges() {
                            [this] { return static_cast<double>(uploads_.quota().staged()); });
   metrics_.AddSampledGauge("muster_requests_queued", "Requests that wait for a thread.",
                            [this] { return static_cast<double>(requests_.queued()); });
+  metrics_.AddSampledGauge("muster_joins_queued", "Requests to join that wait for a thread.",
+                           [this] { return static_cast<double>(joins_.queued()); });
   metrics_.AddSampledGauge("muster_disk_queued", "Chunks of uploads that wait for a thread.",
                            [this] { return static_cast<double>(disk_.queued()); });
   metrics_.AddSampledGauge("muster_verdicts_connected",
@@ -382,6 +389,7 @@ void Assembly::Stop() {
   changes_.Stop();
   threads_.Stop(config_.drain);
   disk_.Drain(config_.drain).IgnoreError();
+  joins_.Drain(config_.drain).IgnoreError();
   host_.StopInspection();
 }
 

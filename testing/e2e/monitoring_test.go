@@ -20,7 +20,7 @@ import (
 )
 
 var (
-	monitoredServices = []string{"aggregator", "status", "gateway", "relay"}
+	monitoredServices = []string{"aggregator", "status", "gateway", "relay", "jobs"}
 	// Labels with few values; a label never has values that peers choose (a node, a run, an address).
 	boundedLabels = []string{"code", "listener", "method", "outcome", "presence", "reason", "result", "route", "state"}
 )

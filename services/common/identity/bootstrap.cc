@@ -69,10 +69,10 @@ absl::StatusOr<BootstrapReport> Bootstrapper::Run() {
   RETURN_IF_ERROR(MakeHome());
   ASSIGN_OR_RETURN(const auto lock, FolderLock::Take(home_.path()));
   RETURN_IF_ERROR(EnsureFleetName());
+  RETURN_IF_ERROR(EnsureStoreKey());
   ASSIGN_OR_RETURN(const auto root, EnsureRoot(home_, report_.fleet, now_, report_.done));
   ASSIGN_OR_RETURN(const auto intermediate,
                    EnsureIntermediate(home_, root, report_.fleet, now_, report_.done));
-  RETURN_IF_ERROR(EnsureStoreKey());
   for (const ServiceRole role : kServices) {
     RETURN_IF_ERROR(EnsureService(intermediate, role));
   }
@@ -127,11 +127,19 @@ absl::Status Bootstrapper::EnsureFleetName() {
 }
 
 absl::Status Bootstrapper::EnsureStoreKey() {
-  if (!FileExists(home_.StoreKey()) && FileExists(home_.StateDatabase())) {
+  if (FileExists(home_.StoreKey())) return KeyWrap::OpenOrCreate(home_.StoreKey()).status();
+  if (FileExists(home_.StateDatabase())) {
     return errors::HomeIncomplete(
         home_.StoreKey(), absl::StrCat(home_.StateDatabase(), " exists"),
         "Restore it from a backup: the keys of active runs cannot be read without "
         "it.");
+  }
+  // Created after the key: the folder of the aggregator was lost, with all runs and results.
+  if (FileExists(home_.ContextFile())) {
+    return errors::HomeIncomplete(
+        home_.StoreKey(), absl::StrCat(home_.ContextFile(), " exists"),
+        absl::StrCat("Mount the disk of ", home_.ServiceFolder(ServiceRole::kAggregator),
+                     ", or move the home folder away and restore a backup (muster restore)."));
   }
   return KeyWrap::OpenOrCreate(home_.StoreKey()).status();
 }

@@ -22,11 +22,11 @@ const absl::Time kNow = absl::FromUnixSeconds(1'800'000'000);
 // All files, in the order of their creation.
 const std::vector<std::string> kFiles = {
     "fleet.json",
+    "aggregator/store.key",
     "root/ca.key",
     "root/ca.crt",
     "aggregator/intermediate.key",
     "aggregator/intermediate.crt",
-    "aggregator/store.key",
     "aggregator/tls/key.pem",
     "aggregator/tls/ca.pem",
     "aggregator/tls/cert.pem",
@@ -172,6 +172,16 @@ TEST_F(BootstrapTest, MissingIrreplaceableFilesAreRefused) {
   }
   ASSERT_EQ(chmod(home_.RootKey().c_str(), 0644), 0);
   EXPECT_EQ(ReasonOfUp(), "SECRET_FILE_EXPOSED");
+}
+
+// Such as a disk that is not mounted: a new store would lose all runs and revocations.
+TEST_F(BootstrapTest, LostFolderOfTheAggregatorIsNotReplaced) {
+  ASSERT_TRUE(Up().ok());
+  std::filesystem::remove_all(Path("aggregator"));
+  const absl::Status status = Up().status();
+  EXPECT_EQ(ReasonOf(status), "HOME_INCOMPLETE") << status;
+  EXPECT_TRUE(absl::StrContains(NextStepOf(status), "Mount the disk of")) << status;
+  EXPECT_FALSE(std::filesystem::exists(home_.IntermediateKey()));
 }
 
 TEST_F(BootstrapTest, LostServiceKeyIsReplaced) {

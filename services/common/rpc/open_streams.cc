@@ -14,6 +14,24 @@ OpenStreams::OpenStreams(Metrics& metrics)
                                "Open streams that have received their first message.", {"method"},
                                kMaxMethods)) {}
 
+StreamLimits LimitsOf(const Identity& caller, StreamLimits limits) {
+  switch (RoleOf(caller)) {
+    case Role::kAggregator:
+    case Role::kStatus:
+    case Role::kGateway:
+    case Role::kJobs:
+      limits.of_caller = 0;
+      break;
+    case Role::kRunPlugin:
+    case Role::kRunListener:
+      limits.of_caller = limits.in_all / 2;
+      break;
+    default:
+      break;
+  }
+  return limits;
+}
+
 absl::StatusOr<OpenStreams::Ticket> OpenStreams::Enter(std::string_view method,
                                                        std::string_view caller,
                                                        const StreamLimits& limits) {

@@ -12,12 +12,17 @@
 #include "absl/status/statusor.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/mutex.h"
+#include "services/common/identity/identity.h"
 #include "services/common/rpc/caller_quota.h"
 
 namespace muster {
 
 // How many streams of one method may be open; zero: any number.
 using StreamLimits = CallerQuota::Limits;
+
+// Returns the limits for the streams of this caller: a service calls for its own clients, and may
+// have any number. Many machines may share the credential of a plugin, which may have half of all.
+StreamLimits LimitsOf(const Identity& caller, StreamLimits limits);
 
 // Counts streams and enforces limits. Thread-safe. Must outlive its tickets.
 class OpenStreams {

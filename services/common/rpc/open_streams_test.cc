@@ -4,6 +4,7 @@
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/identity/identity.h"
 
 namespace muster {
 namespace {
@@ -52,6 +53,19 @@ TEST_F(OpenStreamsTest, MethodAtItsLimitRefusesEveryCaller) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_EQ(ReasonOf(streams_.Enter(kHeartbeats, "c", limits).status()), "TOO_MANY_STREAMS");
   EXPECT_TRUE(streams_.Enter(kUpload, "c", limits).ok());
+}
+
+TEST_F(OpenStreamsTest, ACredentialOfManyMachinesMayHaveHalfOfAllStreams) {
+  const StreamLimits limits{.in_all = 10, .of_caller = 2};
+  const auto of_caller = [&](const Identity::Name& name) {
+    return LimitsOf({"muster", name}, limits).of_caller;
+  };
+  EXPECT_EQ(of_caller(NodeIdentity{"n1"}), 2);
+  EXPECT_EQ(of_caller(ServiceIdentity{ServiceRole::kGateway, "g1"}), 0);
+  EXPECT_EQ(of_caller(ServiceIdentity{ServiceRole::kRelay, "r1"}), 2);
+  EXPECT_EQ(of_caller(RunPluginIdentity{"r", "p"}), 5);
+  EXPECT_EQ(of_caller(RunListenerIdentity{"r"}), 5);
+  EXPECT_EQ(LimitsOf({"muster", RunPluginIdentity{"r", "p"}}, limits).in_all, 10);
 }
 
 }  // namespace

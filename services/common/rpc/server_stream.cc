@@ -1,27 +1,6 @@
 #include "services/common/rpc/server_stream.h"
 
-#include "services/common/identity/identity.h"
-
 namespace muster {
-namespace {
-
-// Services call for their own clients, and many machines may have the credential of a plugin.
-bool SpeaksForMany(const Identity& caller) {
-  switch (RoleOf(caller)) {
-    case Role::kAggregator:
-    case Role::kStatus:
-    case Role::kGateway:
-    case Role::kJobs:
-    case Role::kRunPlugin:
-    case Role::kRunListener:
-      return true;
-    default:
-      return false;
-  }
-}
-
-}  // namespace
-
 ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                                    std::string_view method, const ServerStreamOptions& options)
     : ServerStreamCore(options, runtime.stream_timers),
@@ -33,8 +12,7 @@ ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServ
 
 absl::Status ServerStreamBase::Admit() {
   if (streams_ == nullptr) return absl::OkStatus();
-  StreamLimits limits = limits_;
-  if (SpeaksForMany(call_.caller().identity)) limits.of_caller = 0;
+  const StreamLimits limits = LimitsOf(call_.caller().identity, limits_);
   auto ticket = streams_->Enter(call_.method(), limits.of_caller > 0 ? call_.holder() : "", limits);
   if (ticket.ok()) ticket_ = *std::move(ticket);
   return ticket.status();

@@ -76,7 +76,7 @@ class SourceStreamHandler : public ServerStreamHandler<void, Message> {
 // read.
 inline constexpr StreamLimits kFileStreams = {.in_all = 1000, .of_caller = 64};
 // The limits of streams that report changes.
-inline constexpr StreamLimits kWatchStreams = {.of_caller = 64};
+inline constexpr StreamLimits kWatchStreams = {.in_all = 20'000, .of_caller = 64};
 
 // Starts a stream of the messages of the source that `make` creates.
 template <typename Message>

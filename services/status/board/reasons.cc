@@ -120,7 +120,8 @@ std::string AfterSilence(const PairFacts& facts, const Outlook& outlook, const M
   const absl::Time end = now.WallOf(facts.silent_since()) + outlook.lost_after;
   const absl::Time at = std::min(std::max(end, now.wall), outlook.deadline);
   return absl::StrCat(outlook.fail_fast ? "the run fails at " : "becomes timed out at ",
-                      ClockTime(at, now.wall), " unless its heartbeats resume");
+                      ClockTime(at, now.wall),
+                      facts.evidence == Evidence::kRevoked ? "" : " unless its heartbeats resume");
 }
 
 }  // namespace

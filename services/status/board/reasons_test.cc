@@ -255,5 +255,13 @@ TEST(ReasonsTest, DistantTimesIncludeTheDate) {
   EXPECT_EQ(ClockTime(kMoment.wall - absl::Hours(11), kMoment.wall), "06:15:10 UTC");
 }
 
+TEST(ReasonsTest, HeartbeatsOfARevokedSenderCannotResume) {
+  const PairFacts facts = Silent(Evidence::kRevoked);
+  ASSERT_EQ(Judge(facts, kNow), v1::REASON_BLOCKED);
+  const std::string next = NextStep(v1::REASON_BLOCKED, facts, Open(), kMoment);
+  EXPECT_NE(next.find("becomes timed out at"), std::string::npos) << next;
+  EXPECT_EQ(next.find("unless"), std::string::npos) << next;
+}
+
 }  // namespace
 }  // namespace muster
