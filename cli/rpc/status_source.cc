@@ -180,7 +180,8 @@ absl::StatusOr<std::unique_ptr<StatusSource>> OpenStatusSource(const StatusQuery
   }
   auto client = Connect(query.context_file);
   if (ReasonOf(client.status()) == "CONTEXT_NOT_FOUND") {
-    return errors::NoContextForStatus(ContextFile(query.context_file).value_or(""));
+    return WithSubject(errors::NoContextForStatus(ContextFile(query.context_file).value_or("")),
+                       SubjectOf(client.status()));
   }
   RETURN_IF_ERROR(client.status());
   std::string run;
