@@ -75,8 +75,8 @@ TEST_F(DeploymentCancelTest, NeverSubmittedEndsAtOnceAndIsNeverSubmitted) {
   EXPECT_TRUE(relay_.cancels().empty());
 }
 
-// The relay may have got the submission: it is told, also after a restart, and never asked to run
-// it.
+// The relay may have got the submission: it gets the cancellation, also after a restart, and is
+// never asked to run it.
 TEST_F(DeploymentCancelTest, PerhapsSubmittedIsCancelledAtTheRelayWithItsSubmission) {
   const v1::Deployment created = CreatePending(fleet_.admin());
   const auto cancelled = Cancel(created.deployment());
@@ -151,7 +151,7 @@ TEST_F(DeploymentCancelTest, NeverSubmittedOneOfARevokedCreatorFails) {
   const v1::Deployment ended = AwaitState(created.back().deployment(), v1::DEPLOYMENT_STATE_FAILED);
   EXPECT_TRUE(absl::StrContains(ended.problem(), "/user/bob, was revoked")) << ended.problem();
   EXPECT_EQ(relay_.submissions(), static_cast<int>(created.size()) - 1);
-  // Those that run go on.
+  // Those that run continue.
   EXPECT_EQ(Get(created[0].deployment())->state(), v1::DEPLOYMENT_STATE_RUNNING);
 }
 

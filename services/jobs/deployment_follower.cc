@@ -15,7 +15,7 @@ namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kAnswerWithin(30);
-// After this time without an answer the problem says so.
+// After this time without an answer the problem reports it.
 constexpr absl::Duration kLate = absl::Seconds(3);
 constexpr BackoffOptions kBackoff = {absl::Milliseconds(200), absl::Seconds(10)};
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);

@@ -17,8 +17,8 @@
 namespace muster {
 
 // At most `max_followed` at the same time, and half of them of one creator, in the order of their
-// creation; the others wait, and their problem says so. Those that are cancelled, or whose creator
-// was revoked, do not wait. Thread-safe.
+// creation; the others wait, and their problem reports it. Those that are cancelled, or whose
+// creator was revoked, do not wait. Thread-safe.
 class DeploymentRunner {
  public:
   DeploymentRunner(DeploymentFollower::Parts parts, size_t max_followed);

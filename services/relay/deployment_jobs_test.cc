@@ -1,4 +1,4 @@
-// What the jobs service may do at the root relay, with a real aggregator.
+// The calls of the jobs service at the root relay, with a real aggregator.
 #include <grpcpp/grpcpp.h>
 
 #include <filesystem>

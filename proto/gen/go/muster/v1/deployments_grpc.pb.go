@@ -56,7 +56,7 @@ type DeploymentServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(ctx context.Context, in *ListDeploymentsRequest, opts ...grpc.CallOption) (*ListDeploymentsResponse, error)
 	// Stores that a deployment is to be cancelled, and returns it. A deployment whose command was not sent to the root
-	// relay is cancelled at once, and never runs. Otherwise the jobs service cancels its job as soon as the relay answers,
+	// relay is cancelled immediately, and never runs. Otherwise the jobs service cancels its job as soon as the relay answers,
 	// also after a restart: until then the state does not change, and `cancel_requested_by` is set. A repeated call changes
 	// nothing, and neither does one for a deployment that has ended.
 	//
@@ -150,7 +150,7 @@ type DeploymentServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error)
 	// Stores that a deployment is to be cancelled, and returns it. A deployment whose command was not sent to the root
-	// relay is cancelled at once, and never runs. Otherwise the jobs service cancels its job as soon as the relay answers,
+	// relay is cancelled immediately, and never runs. Otherwise the jobs service cancels its job as soon as the relay answers,
 	// also after a restart: until then the state does not change, and `cancel_requested_by` is set. A repeated call changes
 	// nothing, and neither does one for a deployment that has ended.
 	//
