@@ -142,18 +142,23 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line,
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
                            const DeploymentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
-  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
-  if (HasEnded(deployment)) {
-    if (line.json) console.out << Dump(ToJson(deployment));
-    PrintMessage(console, absl::StrCat("Deployment ", deployment.deployment(),
-                                       " had already ended: ", StateWord(deployment.state()), "."));
-    return kExitOk;
-  }
-  ASSIGN_OR_RETURN(const auto job, clients.jobs->Cancel(deployment.job()));
-  ASSIGN_OR_RETURN(const auto after, clients.deployments->Get(deployment.deployment()));
+  ASSIGN_OR_RETURN(const auto id, clients.deployments->Resolve(arguments.deployment));
+  ASSIGN_OR_RETURN(const auto before, clients.deployments->GetWithoutNodes(id));
+  ASSIGN_OR_RETURN(const auto after, clients.deployments->Cancel(id));
   if (line.json) console.out << Dump(ToJson(after));
-  PrintMessage(console, absl::StrCat("Deployment ", deployment.deployment(),
-                                     " is cancelled: ", SummaryLine(job), "."));
+  const std::string subject = absl::StrCat("Deployment ", id);
+  if (HasEnded(before)) {
+    PrintMessage(console,
+                 absl::StrCat(subject, " had already ended: ", StateWord(after.state()), "."));
+  } else if (after.state() == v1::DEPLOYMENT_STATE_CANCELLED) {
+    PrintMessage(console, absl::StrCat(subject, " is cancelled."));
+  } else {
+    PrintMessage(console,
+                 absl::StrCat(subject,
+                              " is cancelled as soon as the root relay answers. Its state: "
+                              "muster deployment show ",
+                              id));
+  }
   return kExitOk;
 }
 
@@ -215,7 +220,8 @@ void AddDeploymentCommands(CommandLine& line) {
          {.name = "cancel",
           .summary = "Cancel a deployment on all nodes",
           .details = "Nodes that have not started its container do not start it. Running "
-                     "containers receive SIGTERM, and SIGKILL 5 s later.",
+                     "containers receive SIGTERM, and SIGKILL 5 s later. The jobs service stores "
+                     "the cancellation, and repeats it until the root relay answers.",
           .example = "muster deployment cancel 0123456789abcdef0123456789abcdef"},
          arguments, Cancel);
 }

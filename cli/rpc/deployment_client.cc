@@ -136,6 +136,13 @@ absl::StatusOr<v1::Deployment> DeploymentClient::Get(const std::string& deployme
   return all;
 }
 
+absl::StatusOr<v1::Deployment> DeploymentClient::Cancel(const std::string& deployment) {
+  v1::CancelDeploymentRequest request;
+  request.set_deployment(deployment);
+  return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::CancelDeployment, request,
+                   stubs_->Subject(absl::StrCat("deployment ", deployment)));
+}
+
 absl::StatusOr<v1::ListDeploymentsResponse> DeploymentClient::List(
     const v1::ListDeploymentsRequest& request) {
   return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments, request,

@@ -36,6 +36,8 @@ class DeploymentClient {
   absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
   // The same without nodes, in one small call.
   absl::StatusOr<v1::Deployment> GetWithoutNodes(const std::string& deployment);
+  // Returns the deployment without nodes. It may have to be cancelled at the root relay first.
+  absl::StatusOr<v1::Deployment> Cancel(const std::string& deployment);
   absl::StatusOr<v1::ListDeploymentsResponse> List(const v1::ListDeploymentsRequest& request);
 
   // Returns the id of the deployment that `text` names: an id, or a unique prefix of one.

@@ -106,6 +106,7 @@ var mayCallREST = map[string]string{
 	"POST /api/v1/deployments":                   mayUsers,
 	"GET /api/v1/deployments/{}":                 mayUsers,
 	"GET /api/v1/deployments":                    mayUsers,
+	"POST /api/v1/deployments/{}:cancel":         mayUsers,
 	"GET /api/v1/shares":                         "user node node-2",
 	"GET /api/v1/shares/{}/{}/{}":                "user relay node node-2",
 	"DELETE /api/v1/shares/{}/{}/{}":             "user relay node node-2",

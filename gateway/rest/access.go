@@ -94,7 +94,7 @@ var callers = map[string]roles{
 	musterv1.JobService_ListJobs_FullMethodName:                     operator,
 	musterv1.AuditService_ListAuditRecords_FullMethodName:           operator,
 	musterv1.JobService_WatchJob_FullMethodName:                     operator | gateway | jobs,
-	musterv1.JobService_CancelJob_FullMethodName:                    operator | gateway,
+	musterv1.JobService_CancelJob_FullMethodName:                    operator | gateway | jobs,
 	musterv1.ShareService_ListShares_FullMethodName:                 operator | node,
 	musterv1.ShareService_GetShare_FullMethodName:                   operator | relay | node,
 	musterv1.ShareService_RemoveShare_FullMethodName:                operator | relay | node,
@@ -108,6 +108,7 @@ var callers = map[string]roles{
 	musterv1.DeploymentService_CreateDeployment_FullMethodName:      operator,
 	musterv1.DeploymentService_GetDeployment_FullMethodName:         operator,
 	musterv1.DeploymentService_ListDeployments_FullMethodName:       operator,
+	musterv1.DeploymentService_CancelDeployment_FullMethodName:      operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,
 	resultContent:  operator | node | runNode,

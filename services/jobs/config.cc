@@ -17,6 +17,10 @@ void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
   file->Duration("drain", &config->drain, "How long a stop waits for calls in progress.",
                  absl::ZeroDuration(), absl::Minutes(10));
   file->Int("threads.requests", &config->request_threads, "Threads for requests.", 1, 256);
+  file->ByteSize("limits.disk_reserve", &config->disk_reserve,
+                 "Disk space that is kept to start, and to cancel deployments, on a full disk; at "
+                 "most 1/32 of the file system. 0: none.",
+                 0, uint64_t{1} << 40);
 }
 
 }  // namespace muster

@@ -24,6 +24,7 @@ struct JobsServiceConfig {
   LogConfig log;
   absl::Duration drain = absl::Seconds(10);
   int64_t request_threads = 4;
+  uint64_t disk_reserve = uint64_t{4} << 20;
 };
 
 // Binds the fields of `config` to their names, comments and limits.

@@ -3,41 +3,38 @@
 #include <chrono>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "muster/v1/jobs.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/rpc/call_later.h"
+#include "services/jobs/deployment_submission.h"
 
 namespace muster {
 namespace {
 
 constexpr std::chrono::seconds kAnswerWithin(30);
+// After this time without an answer the problem reports it.
+constexpr absl::Duration kLate = absl::Seconds(3);
 constexpr BackoffOptions kBackoff = {absl::Milliseconds(200), absl::Seconds(10)};
 constexpr absl::Duration kDiskRetry = absl::Seconds(1);
 
-// Returns whether the relay would refuse the command again.
-bool IsFinal(const absl::Status& answer) {
-  switch (answer.code()) {
-    case absl::StatusCode::kInvalidArgument:
-    case absl::StatusCode::kAlreadyExists:
-    case absl::StatusCode::kNotFound:
-      return true;
-    case absl::StatusCode::kPermissionDenied:
-      return ReasonOf(answer) == "COMMAND_REFUSED";
-    case absl::StatusCode::kFailedPrecondition:
-      return ReasonOf(answer) == "COMMAND_EXPIRED";
-    default:
-      return false;
-  }
+// Returns whether the relay does not accept the command any more, but may have done so before.
+bool IsTooLate(const absl::Status& answer) {
+  const std::string reason = ReasonOf(answer);
+  return reason == "COMMAND_EXPIRED" || reason == "COMMAND_REFUSED";
 }
 
-v1::SubmitJobRequest SubmitRequest(const v1::CreateDeploymentRequest& from) {
-  v1::SubmitJobRequest request;
-  *request.mutable_command() = from.command();
-  *request.mutable_nodes() = from.nodes();
-  request.set_parallel(from.parallel());
-  if (from.has_wait()) *request.mutable_wait() = from.wait();
-  return request;
+// Returns whether the relay would refuse the command again, and did not accept it before.
+bool IsFinal(const absl::Status& answer) {
+  return absl::IsInvalidArgument(answer) || absl::IsAlreadyExists(answer) ||
+         absl::IsNotFound(answer);
+}
+
+// Returns whether the relay, which has not got the command, will refuse it.
+bool WillNotRun(const absl::Status& cancelled) {
+  return IsFinal(cancelled) || IsTooLate(cancelled) || ReasonOf(cancelled) == "NOT_A_DEPLOYMENT";
 }
 
 }  // namespace
@@ -66,29 +63,8 @@ DeploymentFollower::~DeploymentFollower() {
 }
 
 void DeploymentFollower::Step() {
-  if (is_over_) return;
-  if (watch_ != nullptr) {
-    std::optional<v1::Job> complete;
-    std::optional<absl::Status> lost;
-    {
-      MutexLock lock(mutex_);
-      complete = complete_;
-      lost = lost_;
-    }
-    if (complete) return EndOrRetry(parts_.store.EndWithJob(deployment_, *complete));
-    if (lost) return Fail(refused_.ok() ? *lost : refused_);
-    return;
-  }
-  if (!submitted_) return Submit();
-  std::optional<absl::Status> status;
-  {
-    MutexLock lock(answer_->mutex);
-    status = std::exchange(answer_->status, std::nullopt);
-  }
-  if (status) HandleAnswer(*status);
-}
-
-void DeploymentFollower::Submit() {
+  if (is_over_ || HandleEndOfWatch()) return;
+  if (call_ != Call::kNone) return HandleCall();
   const auto open = parts_.store.GetOpen(deployment_);
   if (absl::IsNotFound(open.status())) return EndOrRetry(absl::OkStatus());
   if (!open.ok()) {
@@ -96,34 +72,142 @@ void DeploymentFollower::Submit() {
                {{"deployment", deployment_}, {"error", open.status()}});
     return task_.RunAfter(kDiskRetry);
   }
-  job_ = open->message.job();
-  {
+  if (job_.empty()) {
+    job_ = open->message.job();
+    problem_ = open->message.problem();
+    pending_ = open->message.state() == v1::DEPLOYMENT_STATE_PENDING;
     MutexLock lock(mutex_);
     position_ = open->position;
   }
-  problem_ = open->message.problem();
-  if (open->message.state() == v1::DEPLOYMENT_STATE_RUNNING) return Watch();
-  const auto channel = parts_.relay();
-  if (channel == nullptr) return HandleAnswer(absl::UnavailableError("no connection to the relay"));
-  submitted_ = true;
-  CallLater<v1::JobService, v1::SubmitJobRequest, v1::Job>(
-      channel, &v1::JobService::Stub::async::SubmitJob, SubmitRequest(open->request), kAnswerWithin,
-      [answer = answer_](const absl::Status& status, const v1::Job&) {
-        MutexLock lock(answer->mutex);
-        answer->status = status;
-        if (answer->task != nullptr) answer->task->RunNow();
-      });
+  BeginNext(*open);
 }
 
-void DeploymentFollower::HandleAnswer(const absl::Status& status) {
-  if (status.ok() || ReasonOf(status) == "COMMAND_EXPIRED") {
+bool DeploymentFollower::HandleEndOfWatch() {
+  if (watch_ == nullptr) return false;
+  std::optional<v1::Job> complete;
+  std::optional<absl::Status> lost;
+  {
+    MutexLock lock(mutex_);
+    complete = complete_;
+    lost = lost_;
+  }
+  if (complete) {
+    EndOrRetry(parts_.store.EndWithJob(deployment_, *complete));
+  } else if (lost) {
+    Fail(refused_.ok() ? *lost : refused_);
+  }
+  return complete || lost;
+}
+
+void DeploymentFollower::BeginNext(const OpenDeployment& open) {
+  if (!pending_ && watch_ == nullptr) Watch();
+  if (!open.message.cancel_requested_by().empty()) {
+    if (!cancelled_) Cancel(open);
+    return;
+  }
+  if (watch_ != nullptr) return;
+  if (!parts_.is_revoked(open.message.created_by())) return Submit(open);
+  refused_ = errors::CommandRefused(
+      absl::StrCat("its creator, ", open.message.created_by(), ", was revoked"));
+  if (!open.attempted) return Fail(refused_);
+  SetProblem(std::string(refused_.message()));
+  Watch();  // the relay may have accepted it before
+}
+
+std::shared_ptr<grpc::Channel> DeploymentFollower::BeginCall(Call call) {
+  const auto channel = parts_.relay();
+  if (channel == nullptr) {
+    Retry(absl::UnavailableError("no connection to the root relay"));
+    return nullptr;
+  }
+  call_ = call;
+  called_at_ = parts_.clock.MonotonicNow();
+  task_.RunAfter(kLate);
+  return channel;
+}
+
+std::function<void(absl::Status, v1::Job)> DeploymentFollower::OnAnswer() const {
+  return [answer = answer_](const absl::Status& status, const v1::Job&) {
+    MutexLock lock(answer->mutex);
+    answer->status = status;
+    if (answer->task != nullptr) answer->task->RunNow();
+  };
+}
+
+void DeploymentFollower::Submit(const OpenDeployment& open) {
+  if (!begun_) {
+    const absl::Status stored = parts_.store.BeginSubmission(deployment_);
+    if (absl::IsNotFound(stored)) return EndOrRetry(stored);
+    if (!stored.ok()) {
+      LogLimited(LogLevel::kError, "cannot store that a deployment is submitted; trying again", "",
+                 {{"deployment", deployment_}, {"error", stored}});
+      return task_.RunAfter(kDiskRetry);
+    }
+    begun_ = true;
+    problem_.clear();
+  }
+  const auto channel = BeginCall(Call::kSubmit);
+  if (channel == nullptr) return;
+  CallLater<v1::JobService, v1::SubmitJobRequest, v1::Job>(
+      channel, &v1::JobService::Stub::async::SubmitJob, SubmissionOf(open.request), kAnswerWithin,
+      OnAnswer());
+}
+
+void DeploymentFollower::Cancel(const OpenDeployment& open) {
+  v1::CancelJobRequest request;
+  request.set_job(job_);
+  request.set_actor(open.message.cancel_requested_by());
+  if (pending_) *request.mutable_submission() = SubmissionOf(open.request);
+  const auto channel = BeginCall(Call::kCancel);
+  if (channel == nullptr) return;
+  CallLater<v1::JobService, v1::CancelJobRequest, v1::Job>(
+      channel, &v1::JobService::Stub::async::CancelJob, std::move(request), kAnswerWithin,
+      OnAnswer());
+}
+
+void DeploymentFollower::HandleCall() {
+  std::optional<absl::Status> status;
+  {
+    MutexLock lock(answer_->mutex);
+    status = std::exchange(answer_->status, std::nullopt);
+  }
+  if (status) {
+    const Call call = std::exchange(call_, Call::kNone);
+    return call == Call::kSubmit ? HandleSubmitted(*status) : HandleCancelled(*status);
+  }
+  if (parts_.clock.MonotonicNow() - called_at_ >= kLate) {
+    SetProblem("the root relay has not answered yet");
+  }
+}
+
+void DeploymentFollower::HandleSubmitted(const absl::Status& status) {
+  if (status.ok() || IsTooLate(status)) {
     refused_ = status;
-    return Watch();
+    pending_ = !status.ok();
+    if (!pending_) problem_.clear();  // the first response of the watch removes it
+    Watch();
+    return task_.RunNow();  // it may have been cancelled
   }
   if (IsFinal(status)) return Fail(status);
-  submitted_ = false;
-  SetProblem(status);
-  task_.RunAfter(backoff_.Next(RetryAfterOf(status)));
+  Retry(status);
+}
+
+void DeploymentFollower::HandleCancelled(const absl::Status& status) {
+  if (status.ok()) {
+    cancelled_ = true;
+    pending_ = false;
+    refused_ = absl::OkStatus();
+    return task_.RunNow();
+  }
+  if (pending_ && WillNotRun(status)) {
+    return EndOrRetry(parts_.store.EndCancelled(deployment_, parts_.clock.Now()));
+  }
+  Retry(status);
+}
+
+void DeploymentFollower::Retry(const absl::Status& why) {
+  SetProblem(std::string(why.message()));
+  task_.RunAfter(backoff_.Next(RetryAfterOf(why)));
 }
 
 // A refused command does not run unless an earlier call brought it to the relay: the watch shows
@@ -179,13 +263,12 @@ void DeploymentFollower::HandleWatchEnd(const absl::Status& why) {
   task_.RunNow();
 }
 
-void DeploymentFollower::SetProblem(const absl::Status& why) {
-  const std::string text(why.message());
-  if (text == problem_) return;
-  problem_ = text;
-  Log(LogLevel::kWarning, "the root relay does not accept a deployment yet; trying again",
-      {{"deployment", deployment_}, {"error", why}});
-  const absl::Status stored = parts_.store.SetProblem(deployment_, text);
+void DeploymentFollower::SetProblem(const std::string& problem) {
+  if (problem == problem_) return;
+  problem_ = problem;
+  Log(LogLevel::kWarning, "the root relay has not accepted a deployment or its cancellation yet",
+      {{"deployment", deployment_}, {"problem", problem}});
+  const absl::Status stored = parts_.store.SetProblem(deployment_, problem);
   if (stored.ok() || absl::IsNotFound(stored)) return;
   LogLimited(LogLevel::kError, "cannot store the problem of a deployment", "",
              {{"deployment", deployment_}, {"error", stored}});

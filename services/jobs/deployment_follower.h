@@ -2,6 +2,8 @@
 #ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_FOLLOWER_H_
 #define MUSTER_SERVICES_JOBS_DEPLOYMENT_FOLLOWER_H_
 
+#include <grpcpp/channel.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -25,14 +27,21 @@ namespace muster {
 // call harmless. Then the records of the job are stored as they arrive, from the stored position
 // on.
 //
-// A command that the relay refuses as expired may have been accepted before, by a call whose answer
-// was lost: only a relay that does not know the job proves that it did not run.
+// A command that the relay refuses because of its time or its signer may have been accepted before,
+// by a call whose answer was lost: only a relay that does not know the job proves that it did not
+// run.
+//
+// A cancelled deployment is not submitted any more. Its job is cancelled at the root relay, until
+// the relay answers. A submission without an answer may still arrive there: the relay also gets its
+// content, and stores a job that it does not have as cancelled.
 class DeploymentFollower {
  public:
   // The references outlive the follower.
   struct Parts {
     DeploymentStore& store;
     GetChannel relay;  // the root relay
+    // Returns whether the creator (a URI) was revoked. Must not block.
+    std::function<bool(const std::string& creator)> is_revoked;
     const Clock& clock;
     TimerService& timers;
     Executor& executor;  // tasks wait for the disk
@@ -45,24 +54,39 @@ class DeploymentFollower {
   // Stops: cancels the calls, and waits for its tasks. `ended` is not called any more.
   ~DeploymentFollower();
 
+  // The deployment was cancelled, or its creator was revoked. Must not be called from `ended`.
+  void Wake() { task_.RunNow(); }
+
  private:
   using Follower = StreamFollower<v1::WatchJobRequest, v1::WatchJobResponse>;
 
-  // The answer to the submission, which may outlive the follower.
+  enum class Call { kNone, kSubmit, kCancel };
+
+  // The answer to the call, which may outlive the follower.
   struct Answer {
     Mutex mutex;
     ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null: the follower was destroyed
     std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
   };
 
-  // The task. It submits, handles the answer, and starts the watch.
+  // The task.
   void Step();
-  void Submit();
-  void HandleAnswer(const absl::Status& status);
+  // Returns whether the job has ended, or cannot be watched.
+  bool HandleEndOfWatch();
+  void HandleCall();
+  void BeginNext(const OpenDeployment& open);
+  void Submit(const OpenDeployment& open);
+  void Cancel(const OpenDeployment& open);
+  // Returns the channel for this call; null if there is none: the call is made later.
+  std::shared_ptr<grpc::Channel> BeginCall(Call call);
+  std::function<void(absl::Status, v1::Job)> OnAnswer() const;
+  void HandleSubmitted(const absl::Status& status);
+  void HandleCancelled(const absl::Status& status);
+  void Retry(const absl::Status& why);
   void Watch();
   void HandleResponse(const v1::WatchJobResponse& response, Follower::Done done);
   void HandleWatchEnd(const absl::Status& why);
-  void SetProblem(const absl::Status& why);
+  void SetProblem(const std::string& problem);
   void Fail(const absl::Status& why);
   // Ends the follower if `stored` is OK or the deployment has ended; otherwise tries again later.
   void EndOrRetry(const absl::Status& stored);
@@ -75,8 +99,12 @@ class DeploymentFollower {
   Backoff backoff_;
   std::string job_;
   std::string problem_;  // as stored
-  bool submitted_ = false;
-  absl::Status refused_;  // why the relay refused the command, while it is not known if it ran
+  Call call_ = Call::kNone;
+  absl::Duration called_at_;  // monotonic
+  bool pending_ = true;       // the relay has not answered that it has the job
+  bool begun_ = false;        // BeginSubmission is stored
+  bool cancelled_ = false;    // the relay has answered the cancellation
+  absl::Status refused_;      // why the command is not accepted, while it is not known if it ran
   bool is_over_ = false;
   Mutex mutex_;
   std::optional<v1::Job> complete_ ABSL_GUARDED_BY(mutex_);   // all records are stored

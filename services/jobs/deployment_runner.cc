@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 
 namespace muster {
@@ -23,7 +24,7 @@ absl::Status DeploymentRunner::Start() {
 void DeploymentRunner::Add(DeploymentOfCreator deployment) {
   {
     MutexLock lock(mutex_);
-    waiting_.push_back(std::move(deployment));
+    waiting_.push_back({std::move(deployment)});
   }
   tend_.RunNow();
 }
@@ -59,20 +60,26 @@ void DeploymentRunner::Tend() {
       over.push_back(std::move(found->second));
       followers_.erase(found);
     }
-    while (followers_.size() < max_followed_ && StartNext()) {
+    while (StartNext()) {
     }
   }
+  ExplainWaits();
 }
 
-// Starts the first that waits and whose creator has not its share. Returns false if there is none.
+bool DeploymentRunner::HasShare(const std::string& creator) const {
+  const auto found = followed_of_.find(creator);
+  return found == followed_of_.end() || found->second < max_followed_ / 2;
+}
+
+// Starts the first that need not wait. Returns false if there is none.
 bool DeploymentRunner::StartNext() {
   const auto next = std::ranges::find_if(
-      waiting_, [&](const DeploymentOfCreator& one) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        const auto found = followed_of_.find(one.creator);
-        return found == followed_of_.end() || found->second < max_followed_ / 2;
+      waiting_, [&](const Waiting& waiting) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        if (waiting.one.cancelled || parts_.is_revoked(waiting.one.creator)) return true;
+        return followers_.size() < max_followed_ && HasShare(waiting.one.creator);
       });
   if (next == waiting_.end()) return false;
-  const DeploymentOfCreator one = std::move(*next);
+  const DeploymentOfCreator one = std::move(next->one);
   waiting_.erase(next);
   if (followers_.contains(one.deployment)) return true;
   ++followed_of_[one.creator];
@@ -80,6 +87,48 @@ bool DeploymentRunner::StartNext() {
       one.creator, std::make_unique<DeploymentFollower>(
                        parts_, one.deployment, [this, one] { HandleEnd(one.deployment); })};
   return true;
+}
+
+// Only this task starts those that wait, so a follower never has its problem replaced.
+void DeploymentRunner::ExplainWaits() {
+  std::map<std::string, std::string> problems;  // by deployment
+  {
+    MutexLock lock(mutex_);
+    for (Waiting& waiting : waiting_) {
+      if (std::exchange(waiting.explained, true)) continue;
+      problems[waiting.one.deployment] =
+          HasShare(waiting.one.creator) ? "it waits for other deployments to end"
+                                        : "it waits for other deployments of its creator to end";
+    }
+  }
+  for (const auto& [deployment, problem] : problems) {
+    const absl::Status stored = parts_.store.SetProblem(deployment, problem);
+    if (stored.ok() || absl::IsNotFound(stored)) continue;
+    LogLimited(LogLevel::kError, "cannot store why a deployment waits", "",
+               {{"deployment", deployment}, {"error", stored}});
+  }
+}
+
+void DeploymentRunner::HandleCancelled(const std::string& deployment) {
+  {
+    MutexLock lock(mutex_);
+    for (Waiting& waiting : waiting_) {
+      if (waiting.one.deployment == deployment) waiting.one.cancelled = true;
+    }
+    const auto found = followers_.find(deployment);
+    if (found != followers_.end()) found->second.follower->Wake();
+  }
+  tend_.RunNow();
+}
+
+void DeploymentRunner::HandleRevocations() {
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [deployment, followed] : followers_) {
+      if (parts_.is_revoked(followed.creator)) followed.follower->Wake();
+    }
+  }
+  tend_.RunNow();
 }
 
 void DeploymentRunner::HandleEnd(const std::string& deployment) {

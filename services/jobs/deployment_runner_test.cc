@@ -14,14 +14,12 @@ class DeploymentRunnerTest : public testing::JobsFixture {};
 
 // The service follows 100 at a time, and 50 of one operator.
 TEST_F(DeploymentRunnerTest, FurtherDeploymentsWaitUntilOthersHaveEnded) {
-  std::vector<v1::Deployment> created;
-  for (int i = 0; i <= 50; ++i) {
-    auto one = Create(Request({"n1"}));
-    ASSERT_TRUE(one.ok()) << one.status();
-    created.push_back(*std::move(one));
-  }
-  for (size_t i = 0; i < 50; ++i) ASSERT_TRUE(relay_.AwaitJob(created[i].job())) << i;
+  const std::vector<v1::Deployment> created = CreateUntilOneWaits(fleet_.admin());
   EXPECT_EQ(relay_.submissions(), 50);
+  ASSERT_TRUE(testing::Await([&] {
+    return Get(created[50].deployment())->problem() ==
+           "it waits for other deployments of its creator to end";
+  }));
   EXPECT_EQ(Get(created[50].deployment())->state(), v1::DEPLOYMENT_STATE_PENDING);
   // They do not stop another operator.
   const auto other = CreateAs(fleet_.Issue(UserIdentity{"bob"}), {"n1"});
@@ -30,6 +28,7 @@ TEST_F(DeploymentRunnerTest, FurtherDeploymentsWaitUntilOthersHaveEnded) {
   EXPECT_EQ(Get(created[50].deployment())->state(), v1::DEPLOYMENT_STATE_PENDING);
   relay_.End(created[0].job(), v1::JOB_STATE_ENDED);
   EXPECT_TRUE(relay_.AwaitJob(created[50].job()));
+  EXPECT_EQ(AwaitState(created[50].deployment(), v1::DEPLOYMENT_STATE_RUNNING).problem(), "");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/deployment_plan.h"
+#include "services/jobs/deployment_submission.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
@@ -36,6 +37,8 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
+  RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
+  RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
   ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request));
   if (created.is_new) {
@@ -83,6 +86,30 @@ absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsReques
     deployment.clear_files();
     *response->add_deployments() = std::move(deployment);
   }
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* DeploymentService::CancelDeployment(
+    grpc::CallbackServerContext* context, const v1::CancelDeploymentRequest* request,
+    v1::Deployment* response) {
+  return Answer(runtime_, context, "/muster.v1.DeploymentService/CancelDeployment",
+                {*request, response},
+                [=, this](Call& call) { return Cancel(call, *request, response); });
+}
+
+absl::Status DeploymentService::Cancel(Call& call, const v1::CancelDeploymentRequest& request,
+                                       v1::Deployment* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  const auto request_cancel = [&] {
+    return parts_.deployments.RequestCancel(request.deployment(), UriOf(call.caller()),
+                                            parts_.clock.Now());
+  };
+  auto cancelled = request_cancel();
+  if (absl::IsResourceExhausted(cancelled.status()) && parts_.reserve.Release()) {
+    cancelled = request_cancel();
+  }
+  ASSIGN_OR_RETURN(*response, std::move(cancelled));
+  parts_.runner.HandleCancelled(request.deployment());
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include "muster/v1/deployments.grpc.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/disk_reserve.h"
 #include "services/common/rpc/call.h"
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_store.h"
@@ -19,6 +20,7 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
     DocumentStore& documents;
     DeploymentStore& deployments;
     DeploymentRunner& runner;
+    DiskReserve& reserve;  // of the disk with the stores
     const Clock& clock;
   };
 
@@ -37,6 +39,9 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   grpc::ServerUnaryReactor* ListDeployments(grpc::CallbackServerContext* context,
                                             const v1::ListDeploymentsRequest* request,
                                             v1::ListDeploymentsResponse* response) override;
+  grpc::ServerUnaryReactor* CancelDeployment(grpc::CallbackServerContext* context,
+                                             const v1::CancelDeploymentRequest* request,
+                                             v1::Deployment* response) override;
 
  private:
   absl::Status Create(Call& call, const v1::CreateDeploymentRequest& request,
@@ -44,6 +49,8 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   absl::Status Get(Call& call, const v1::GetDeploymentRequest& request, v1::Deployment* response);
   absl::Status List(Call& call, const v1::ListDeploymentsRequest& request,
                     v1::ListDeploymentsResponse* response);
+  absl::Status Cancel(Call& call, const v1::CancelDeploymentRequest& request,
+                      v1::Deployment* response);
 
   const RpcRuntime runtime_;
   const Parts parts_;

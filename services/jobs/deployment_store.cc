@@ -87,6 +87,16 @@ int64_t CountOpenOf(Connection& db, const std::string& creator) {
   return rows.Next() ? rows.Int() : 0;
 }
 
+void SetCancelled(absl::Time time, v1::Deployment* message) {
+  message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
+  message->clear_problem();
+  ToProto(time, message->mutable_end_time());
+}
+
+void MarkEnded(Connection& db, int64_t id) {
+  db.Run("UPDATE deployments SET ended = 1, request = x'' WHERE id = ?", id);
+}
+
 // Removes some of the oldest beyond the limit; the next ones follow with later deployments.
 void RemoveOldest(Connection& db, int64_t max_ended) {
   const int64_t excess = CountOf(db, true) - max_ended;
@@ -113,12 +123,16 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
     {
       Rows rows = db.Query(
-          "SELECT message, request_sha256 FROM deployments WHERE deployment = ? OR job = ?",
-          message.deployment(), message.job());
+          "SELECT message, request_sha256 FROM deployments WHERE deployment = ? OR job = ? "
+          "ORDER BY deployment != ?",
+          message.deployment(), message.job(), message.deployment());
       if (rows.Next()) {
         created = {Parsed<v1::Deployment>(rows.Text()), false};
-        if (rows.Text() != digest) return errors::DeploymentExists(message.deployment());
-        return absl::OkStatus();
+        if (rows.Text() == digest) return absl::OkStatus();
+        const std::string& stored = created.message.deployment();
+        return stored == message.deployment()
+                   ? errors::DeploymentExists(stored)
+                   : errors::DeploymentOfJobExists(message.job(), stored);
       }
     }
     if (CountOf(db, false) >= limits_.max_open) {
@@ -132,7 +146,7 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
     created = {message, true};
     db.Run(
         "INSERT INTO deployments (deployment, job, created_by, ended, message, request, "
-        "request_sha256, position) VALUES (?, ?, ?, 0, ?, ?, ?, 0)",
+        "request_sha256, position, attempted) VALUES (?, ?, ?, 0, ?, ?, ?, 0, 0)",
         message.deployment(), message.job(), message.created_by(), Blob{Serialised(message)},
         Blob{bytes}, Blob{digest});
     return absl::OkStatus();
@@ -204,12 +218,13 @@ absl::StatusOr<std::vector<v1::Deployment>> DeploymentStore::List(std::string_vi
 absl::StatusOr<std::vector<DeploymentOfCreator>> DeploymentStore::ListOpen() {
   std::vector<DeploymentOfCreator> open;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    Rows rows =
-        db.Query("SELECT deployment, created_by FROM deployments WHERE ended = 0 ORDER BY id");
+    Rows rows = db.Query(
+        "SELECT deployment, created_by, cancelled FROM deployments WHERE ended = 0 ORDER BY id");
     while (rows.Next()) {
       DeploymentOfCreator& one = open.emplace_back();
       one.deployment = rows.Text();
       one.creator = rows.Text();
+      one.cancelled = rows.Int() != 0;
     }
     return absl::OkStatus();
   }));
@@ -220,17 +235,48 @@ absl::StatusOr<OpenDeployment> DeploymentStore::GetOpen(const std::string& deplo
   std::optional<OpenDeployment> found;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
-        "SELECT message, request, position FROM deployments WHERE deployment = ? AND ended = 0",
+        "SELECT message, request, position, attempted FROM deployments "
+        "WHERE deployment = ? AND ended = 0",
         deployment);
     if (!rows.Next()) return absl::OkStatus();
     found.emplace();
     found->message = Parsed<v1::Deployment>(rows.Text());
     found->request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
     found->position = rows.Int();
+    found->attempted = rows.Int() != 0;
     return absl::OkStatus();
   }));
   if (!found) return errors::DeploymentNotFound(deployment);
   return *std::move(found);
+}
+
+absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string& deployment,
+                                                              const std::string& by,
+                                                              absl::Time time) {
+  v1::Deployment message;
+  RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
+    int64_t id = 0;
+    bool has_ended = false;
+    bool attempted = false;
+    {
+      Rows rows = db.Query(
+          "SELECT id, message, ended, attempted FROM deployments WHERE deployment = ?", deployment);
+      if (!rows.Next())
+        return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
+      id = rows.Int();
+      message = Parsed<v1::Deployment>(rows.Text());
+      has_ended = rows.Int() != 0;
+      attempted = rows.Int() != 0;
+    }
+    if (has_ended || !message.cancel_requested_by().empty()) return absl::OkStatus();
+    message.set_cancel_requested_by(by);
+    if (!attempted) SetCancelled(time, &message);
+    db.Run("UPDATE deployments SET message = ?, cancelled = 1 WHERE id = ?",
+           Blob{Serialised(message)}, id);
+    if (!attempted) MarkEnded(db, id);
+    return absl::OkStatus();
+  }));
+  return message;
 }
 
 // Reads the message, changes and stores it. Nothing changes a deployment that has ended.
@@ -250,11 +296,20 @@ absl::Status DeploymentStore::Change(
       message = Parsed<v1::Deployment>(rows.Text());
     }
     change(db, id, &message);
-    db.Run("UPDATE deployments SET message = ?, ended = ? WHERE id = ?", Blob{Serialised(message)},
-           ends, id);
-    if (ends) db.Run("UPDATE deployments SET request = x'' WHERE id = ?", id);
+    db.Run("UPDATE deployments SET message = ? WHERE id = ?", Blob{Serialised(message)}, id);
+    if (ends) MarkEnded(db, id);
     return absl::OkStatus();
   });
+}
+
+absl::Status DeploymentStore::BeginSubmission(const std::string& deployment) {
+  return Change(
+      deployment,
+      [&](Connection& db, int64_t id, v1::Deployment* message) {
+        db.Run("UPDATE deployments SET attempted = 1 WHERE id = ?", id);
+        message->clear_problem();
+      },
+      false);
 }
 
 absl::Status DeploymentStore::SetProblem(const std::string& deployment,
@@ -310,6 +365,12 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         }
       },
       true);
+}
+
+absl::Status DeploymentStore::EndCancelled(const std::string& deployment, absl::Time time) {
+  return Change(
+      deployment,
+      [&](Connection&, int64_t, v1::Deployment* message) { SetCancelled(time, message); }, true);
 }
 
 absl::Status DeploymentStore::Fail(const std::string& deployment, const std::string& problem,

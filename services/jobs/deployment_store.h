@@ -20,13 +20,15 @@ namespace muster {
 struct OpenDeployment {
   v1::Deployment message;  // without nodes
   v1::CreateDeploymentRequest request;
-  int64_t position = 0;  // of WatchJob: the records before it are stored
+  int64_t position = 0;    // of WatchJob: the records before it are stored
+  bool attempted = false;  // the root relay may have its command
 };
 
 // A deployment and its creator (a URI).
 struct DeploymentOfCreator {
   std::string deployment;
   std::string creator;
+  bool cancelled = false;  // by an operator; it may still run
 };
 
 // Thread-safe; calls wait for the disk.
@@ -71,7 +73,17 @@ class DeploymentStore {
   // NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it has ended.
   absl::StatusOr<OpenDeployment> GetOpen(const std::string& deployment);
 
+  // Stores that `by` (a URI) cancels the deployment, and returns it. It ends if its submission was
+  // not begun. A call for one that has ended, or is cancelled already, changes nothing. NOT_FOUND
+  // (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED (DISK_FULL).
+  absl::StatusOr<v1::Deployment> RequestCancel(const std::string& deployment, const std::string& by,
+                                               absl::Time time);
+
   // The next change a deployment that has not ended, else NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+
+  // Stores that the root relay may have the command. To be called before the first submission: a
+  // deployment that is cancelled before that is never submitted. Removes its problem.
+  absl::Status BeginSubmission(const std::string& deployment);
 
   // Sets why a deployment is pending.
   absl::Status SetProblem(const std::string& deployment, const std::string& problem);
@@ -81,6 +93,9 @@ class DeploymentStore {
 
   // Ends a deployment whose job has ended, in the state that follows from its nodes.
   absl::Status EndWithJob(const std::string& deployment, const v1::Job& job);
+
+  // Ends a cancelled deployment whose command will not run.
+  absl::Status EndCancelled(const std::string& deployment, absl::Time time);
 
   // Ends a deployment whose command will not run, or about which nothing more will be known.
   absl::Status Fail(const std::string& deployment, const std::string& problem, absl::Time time);

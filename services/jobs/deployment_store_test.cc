@@ -104,6 +104,51 @@ TEST_F(DeploymentStoreTest, NodesHavePages) {
   EXPECT_EQ(page.next_page_token(), "n1");
 }
 
+TEST_F(DeploymentStoreTest, CancelledDeploymentEndsOnlyBeforeItsSubmission) {
+  DeploymentStore store(*database_);
+  ASSERT_TRUE(Create(store, "d1").ok());
+  ASSERT_TRUE(Create(store, "d2").ok());
+  ASSERT_TRUE(store.BeginSubmission("d2").ok());
+  EXPECT_EQ(store.RequestCancel("d1", "bob", absl::Now())->state(), v1::DEPLOYMENT_STATE_CANCELLED);
+  EXPECT_EQ(ReasonOf(store.BeginSubmission("d1")), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_EQ(store.RequestCancel("d2", "bob", absl::Now())->state(), v1::DEPLOYMENT_STATE_PENDING);
+  // The first one counts.
+  EXPECT_EQ(store.RequestCancel("d2", "eve", absl::Now())->cancel_requested_by(), "bob");
+  EXPECT_EQ(store.Get("d2")->cancel_requested_by(), "bob");
+  const auto open = store.ListOpen();
+  ASSERT_EQ(open->size(), 1u);
+  EXPECT_TRUE(open->front().cancelled);
+  ASSERT_TRUE(store.EndCancelled("d2", absl::Now()).ok());
+  EXPECT_EQ(store.Get("d2")->state(), v1::DEPLOYMENT_STATE_CANCELLED);
+  EXPECT_EQ(ReasonOf(store.RequestCancel("d3", "bob", absl::Now()).status()),
+            "DEPLOYMENT_NOT_FOUND");
+}
+
+// That version did not store whether it had submitted the command.
+TEST_F(DeploymentStoreTest, PendingDeploymentOfTheFirstVersionMayHaveBeenSubmitted) {
+  const char* const first[] = {kJobsVersion1};
+  const std::string path = folder_ + "/old.db";
+  {
+    v1::Deployment message;
+    message.set_deployment("d1");
+    message.set_state(v1::DEPLOYMENT_STATE_PENDING);
+    const auto old = sqlite::LocalDatabase::Open(path, first).value();
+    ASSERT_TRUE(old->Write([&](sqlite::Connection& db) {
+                     db.Run(
+                         "INSERT INTO deployments (deployment, job, created_by, ended, message, "
+                         "request, request_sha256, position) VALUES ('d1', 'j1', 'ann', 0, ?, x'', "
+                         "x'', 0)",
+                         sqlite::Blob{message.SerializeAsString()});
+                     return absl::OkStatus();
+                   })
+                    .ok());
+  }
+  const auto database = sqlite::LocalDatabase::Open(path, kJobsSchema).value();
+  DeploymentStore store(*database);
+  EXPECT_TRUE(store.GetOpen("d1")->attempted);
+  EXPECT_EQ(store.RequestCancel("d1", "bob", absl::Now())->state(), v1::DEPLOYMENT_STATE_PENDING);
+}
+
 TEST_F(DeploymentStoreTest, EndedDeploymentDoesNotChange) {
   DeploymentStore store(*database_);
   ASSERT_TRUE(Create(store, "d1").ok());

@@ -144,6 +144,37 @@ TEST_F(DeploymentTest, AnotherRequestWithItsIdIsRefused) {
   EXPECT_EQ(ReasonOf(other.status()), "DEPLOYMENT_EXISTS");
 }
 
+TEST_F(DeploymentTest, AnotherDeploymentOfItsJobIsRefused) {
+  const auto request = Request({"n1"});
+  ASSERT_TRUE(Create(request).ok());
+  v1::Command command = CommandOf(request);
+  command.mutable_container()->mutable_deployment()->set_deployment(std::string(32, 'a'));
+  const auto other = Create(SignedRequest(command, {"n1"}));
+  EXPECT_EQ(ReasonOf(other.status()), "DEPLOYMENT_EXISTS");
+  const std::string first = CommandOf(request).container().deployment().deployment();
+  EXPECT_TRUE(
+      absl::StrContains(other.status().message(),
+                        absl::StrCat("job ", command.job(), " is the job of deployment ", first)))
+      << other.status();
+}
+
+TEST_F(DeploymentTest, WhatTheRelayWouldRefuseIsRefusedAtOnce) {
+  const auto request = Request({"n1"});
+  const auto refusal = [&](void (*change)(v1::CreateDeploymentRequest&)) {
+    v1::CreateDeploymentRequest changed = request;
+    change(changed);
+    return ReasonOf(Create(changed).status());
+  };
+  using Changed = v1::CreateDeploymentRequest;
+  EXPECT_EQ(refusal([](Changed& r) { r.mutable_command()->mutable_signature()->back() ^= 1; }),
+            "COMMAND_REFUSED");
+  EXPECT_EQ(refusal([](Changed& r) { r.clear_nodes(); }), "INVALID_COMMAND");
+  EXPECT_EQ(refusal([](Changed& r) { r.add_nodes("n2"); }), "INVALID_COMMAND");
+  EXPECT_EQ(refusal([](Changed& r) { r.set_parallel(-1); }), "INVALID_COMMAND");
+  EXPECT_EQ(refusal([](Changed& r) { r.mutable_wait()->set_seconds(-1); }), "INVALID_COMMAND");
+  EXPECT_EQ(refusal([](Changed&) {}), "");
+}
+
 TEST_F(DeploymentTest, IsPendingWithTheReasonUntilTheRelayAnswers) {
   relay_.Stop();
   const auto created = Create(Request({"n1"}));

@@ -40,8 +40,16 @@ CREATE TABLE deployment_nodes (
 ) WITHOUT ROWID;
 )sql";
 
+// A deployment of the first version may have been submitted.
+inline constexpr const char* kJobsVersion2 = R"sql(
+-- The root relay may have its command.
+ALTER TABLE deployments ADD COLUMN attempted INTEGER NOT NULL DEFAULT 1;
+-- An operator cancelled it.
+ALTER TABLE deployments ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;
+)sql";
+
 // Each step brings a database of the version before it to the next version.
-inline constexpr const char* kJobsSchema[] = {kJobsVersion1};
+inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2};
 
 }  // namespace muster
 

@@ -1,9 +1,12 @@
 #include "services/jobs/jobs_server.h"
 
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "services/common/base/disk_reserve.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
@@ -37,9 +40,10 @@ constexpr absl::Duration kTick = absl::Seconds(10);
 
 class Assembly : public JobsServer {
  public:
-  Assembly(JobsServiceConfig config, std::unique_ptr<CertificateFiles> tls,
-           std::unique_ptr<sqlite::LocalDatabase> database)
+  Assembly(JobsServiceConfig config, std::unique_ptr<DiskReserve> reserve,
+           std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database)
       : config_(std::move(config)),
+        reserve_(std::move(reserve)),
         tls_(std::move(tls)),
         database_(std::move(database)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
@@ -53,10 +57,13 @@ class Assembly : public JobsServer {
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
                threads_.background()),
-        runner_({deployments_, [this] { return relay_.Get(); }, clock_, timers_, following_},
+        runner_({deployments_, [this] { return relay_.Get(); },
+                 [this](const std::string& creator) { return revocations_.Contains(creator); },
+                 clock_, timers_, following_},
                 kMaxFollowed),
-        templates_(host_.Runtime(requests_), documents_, clock_),
-        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, runner_, clock_}),
+        templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
+        deployment_service_(host_.Runtime(requests_),
+                            {documents_, deployments_, runner_, *reserve_, clock_}),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -79,6 +86,7 @@ class Assembly : public JobsServer {
 
   const JobsServiceConfig config_;
   const Clock& clock_ = SystemClock();
+  const std::unique_ptr<DiskReserve> reserve_;
   const std::unique_ptr<CertificateFiles> tls_;
   const std::unique_ptr<sqlite::LocalDatabase> database_;
   Metrics metrics_;
@@ -119,6 +127,12 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_deployments_waiting",
                            "Deployments that wait until others have ended.",
                            [this] { return static_cast<double>(runner_.waiting()); });
+  metrics_.AddSampledGauge(
+      "muster_disk_reserve_bytes",
+      "Disk space that is kept for a full disk; 0 while it is released.", [this] {
+        return config_.disk_reserve > 0 ? static_cast<double>(reserve_->reserved())
+                                        : std::numeric_limits<double>::quiet_NaN();
+      });
 }
 
 absl::Status Assembly::Begin() {
@@ -138,6 +152,7 @@ void Assembly::Apply(const v1::FollowChangesResponse& event) {
   if (!revocation_follower_.HandleChange(event)) return;
   host_.canceller().CancelIf(
       [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  runner_.HandleRevocations();
 }
 
 absl::Status Assembly::Serve() {
@@ -154,6 +169,7 @@ absl::Status Assembly::Serve() {
 
 void Assembly::Tick() {
   host_.Tick(kStuckReader);
+  reserve_->Restore();
   tick_.RunAfter(kTick);
 }
 
@@ -173,12 +189,18 @@ void Assembly::Stop() {
 
 absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
     const JobsServiceConfig& config, std::function<void(const absl::Status&)> fail) {
+  // First: the rest of the start may need the reserved space.
+  auto reserve =
+      std::make_unique<DiskReserve>(PosixFileOps(), config.state_folder + "/" + kDiskReserveFile,
+                                    static_cast<int64_t>(config.disk_reserve));
+  reserve->Start();
   ASSIGN_OR_RETURN(auto tls, CertificateFiles::Open(config.state_folder + "/tls",
                                                     config.state_folder + "/tls-published",
                                                     ServiceRole::kJobs, SystemClock().Now()));
   ASSIGN_OR_RETURN(auto database, sqlite::LocalDatabase::Open(config.state_folder + "/jobs.db",
                                                               kJobsSchema, std::move(fail)));
-  auto assembly = std::make_unique<Assembly>(config, std::move(tls), std::move(database));
+  auto assembly =
+      std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

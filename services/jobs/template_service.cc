@@ -73,6 +73,7 @@ absl::Status List(DocumentStore& store, DocumentKind kind, const Request& reques
 absl::StatusOr<StoredDocument> TemplateService::Store(Call& call, DocumentKind kind,
                                                       std::string name, std::string version,
                                                       std::string document) {
+  RETURN_IF_ERROR(reserve_.CheckData(static_cast<int64_t>(document.size())));
   StoredDocument wanted;
   wanted.name = std::move(name);
   wanted.version = std::move(version);

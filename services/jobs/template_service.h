@@ -4,6 +4,7 @@
 
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/disk_reserve.h"
 #include "services/common/rpc/call.h"
 #include "services/jobs/document_store.h"
 
@@ -12,8 +13,10 @@ namespace muster {
 // Thread-safe. The arguments outlive it.
 class TemplateService final : public v1::TemplateService::CallbackService {
  public:
-  TemplateService(const RpcRuntime& runtime, DocumentStore& store, const Clock& clock)
-      : runtime_(runtime), store_(store), clock_(clock) {}
+  // `reserve`: of the disk with the store.
+  TemplateService(const RpcRuntime& runtime, DocumentStore& store, DiskReserve& reserve,
+                  const Clock& clock)
+      : runtime_(runtime), store_(store), reserve_(reserve), clock_(clock) {}
 
   grpc::ServerUnaryReactor* CreateTemplateType(grpc::CallbackServerContext* context,
                                                const v1::CreateTemplateTypeRequest* request,
@@ -42,6 +45,7 @@ class TemplateService final : public v1::TemplateService::CallbackService {
 
   const RpcRuntime runtime_;
   DocumentStore& store_;
+  DiskReserve& reserve_;
   const Clock& clock_;
 };
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/errors/runs.h"
@@ -38,6 +39,15 @@ grpc::ServerUnaryReactor* JobService::SubmitJob(grpc::CallbackServerContext* con
 absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
                                 v1::Job* response) {
   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
+  ASSIGN_OR_RETURN(Submission submission, Verify(call, request));
+  ASSIGN_OR_RETURN(JobChange submitted,
+                   board->Submit(std::move(submission.request), submission.submitter));
+  *response = std::move(submitted.job);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobService::Submission> JobService::Verify(
+    Call& call, const v1::SubmitJobRequest& request) const {
   const auto authority = parts_.role.command_ca();
   if (!authority) return errors::NoCommandAuthority();
   const Identity& caller = call.caller().identity;
@@ -51,11 +61,10 @@ absl::Status JobService::Submit(Call& call, const v1::SubmitJobRequest& request,
   }
   if (parts_.trust.IsRevokedSigner(verified.signer))
     return errors::CommandRefused("its signer was revoked");
-  ASSIGN_OR_RETURN(auto read, ReadJobRequest(request));
-  ASSIGN_OR_RETURN(const auto uri, ToUri(verified.signer));
-  ASSIGN_OR_RETURN(JobChange submitted, board->Submit(std::move(read), uri));
-  *response = std::move(submitted.job);
-  return absl::OkStatus();
+  Submission submission;
+  ASSIGN_OR_RETURN(submission.request, ReadJobRequest(request));
+  ASSIGN_OR_RETURN(submission.submitter, ToUri(verified.signer));
+  return submission;
 }
 
 grpc::ServerUnaryReactor* JobService::GetJob(grpc::CallbackServerContext* context,
@@ -102,11 +111,40 @@ grpc::ServerUnaryReactor* JobService::CancelJob(grpc::CallbackServerContext* con
   return Answer(requests_, context, "/muster.v1.JobService/CancelJob", {*request, response},
                 [=, this](Call& call) -> absl::Status {
                   ASSIGN_OR_RETURN(JobBoard* const board, Allowed(call));
-                  ASSIGN_OR_RETURN(JobChange cancelled,
-                                   board->Cancel(request->job(), UriOf(call.caller())));
-                  *response = std::move(cancelled.job);
-                  return absl::OkStatus();
+                  auto cancelled = Cancel(call, *board, *request);
+                  if (cancelled.ok()) *response = std::move(cancelled->job);
+                  return cancelled.status();
                 });
+}
+
+absl::StatusOr<JobChange> JobService::Cancel(Call& call, JobBoard& board,
+                                             const v1::CancelJobRequest& request) const {
+  const Identity& caller = call.caller().identity;
+  if (RoleOf(caller) == Role::kJobs) return CancelDeployment(call, board, request);
+  if (!request.actor().empty() || request.has_submission()) {
+    return errors::InvalidCancellation("actor and submission are only for the jobs service");
+  }
+  return board.Cancel(request.job(), UriOf(call.caller()));
+}
+
+// The jobs service cancels for an operator, whom the audit log shows.
+absl::StatusOr<JobChange> JobService::CancelDeployment(Call& call, JobBoard& board,
+                                                       const v1::CancelJobRequest& request) const {
+  const auto actor = ParseIdentity(request.actor(), call.caller().identity.fleet);
+  if (!actor.ok() || RoleOf(*actor) != Role::kOperator) {
+    return errors::InvalidCancellation(
+        absl::StrCat("actor \"", request.actor(), "\" is no operator of the fleet"));
+  }
+  const auto found = board.Get(request.job());
+  if (!found.ok() && request.has_submission()) {
+    ASSIGN_OR_RETURN(Submission submission, Verify(call, request.submission()));
+    if (submission.request.command.job() != request.job()) return errors::CommandOfOtherJob();
+    return board.CancelOrCreate(std::move(submission.request), submission.submitter,
+                                request.actor());
+  }
+  RETURN_IF_ERROR(found.status());
+  if (found->job.action() != kDeploymentAction) return errors::NotADeployment(request.job());
+  return board.Cancel(request.job(), request.actor());
 }
 
 grpc::ServerWriteReactor<v1::WatchJobResponse>* JobService::WatchJob(

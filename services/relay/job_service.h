@@ -2,12 +2,15 @@
 #ifndef MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 #define MUSTER_SERVICES_RELAY_JOB_SERVICE_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/rpc/call.h"
 #include "services/relay/jobs/job_board.h"
+#include "services/relay/jobs/job_request.h"
 #include "services/relay/relay_role.h"
 #include "services/relay/topology/topology_view.h"
 #include "services/relay/trust.h"
@@ -49,6 +52,15 @@ class JobService : public v1::JobService::CallbackService {
   // Returns the jobs if the caller may access them.
   absl::StatusOr<JobBoard*> Allowed(Call& call) const;
   absl::Status Submit(Call& call, const v1::SubmitJobRequest& request, v1::Job* response);
+  struct Submission {
+    JobRequest request;
+    std::string submitter;  // the URI of the signer
+  };
+  absl::StatusOr<Submission> Verify(Call& call, const v1::SubmitJobRequest& request) const;
+  absl::StatusOr<JobChange> Cancel(Call& call, JobBoard& board,
+                                   const v1::CancelJobRequest& request) const;
+  absl::StatusOr<JobChange> CancelDeployment(Call& call, JobBoard& board,
+                                             const v1::CancelJobRequest& request) const;
   absl::Status List(Call& call, const v1::ListJobsRequest& request,
                     v1::ListJobsResponse* response) const;
 

@@ -42,7 +42,7 @@ func TestFullDiskLetsOperatorsMakeRoom(t *testing.T) {
 	check(t, disk.Fill(0))
 	refused := submit(t, late, other, "logs", "n2", "small")
 	wantError(t, refused, codes.ResourceExhausted, "DISK_FULL")
-	if !strings.Contains(refused.Error(), "bytes are kept to cancel and delete runs") {
+	if !strings.Contains(refused.Error(), "bytes are kept to start, cancel and delete") {
 		t.Errorf("the refusal has no numbers: %v", refused)
 	}
 	wantReserve(t, f, true)
@@ -97,6 +97,45 @@ dd if=/dev/zero of="$MUSTER_HOME/filler" bs=4k || true
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v: %s", err, out)
 	}
+}
+
+// A jobs service without a free byte starts after a kill -9, because its reserve is released; it then refuses new content
+// and cancels a deployment.
+func TestFullDiskLetsJobsServiceStartAndCancel(t *testing.T) {
+	t.Parallel()
+	f, disk, err := fleet.NewOnSmallDiskOf("jobs")
+	check(t, err)
+	closeAtEnd(t, f)
+	push := func(version string) error {
+		file := must(f.WriteFile("greet.yaml", greetType(version, "registry.example/greet@sha256:"+strings.Repeat("0", 64))))(t)
+		_, err := f.Muster("type", "push", file)
+		return err
+	}
+	check(t, push("1.0.0"))
+	relay := must(f.Process(fleet.Relay, "--config", filepath.Join(f.Home, "config", "relay.yaml")))(t)
+	check(t, relay.Stop()) // the submission may still arrive there
+	id := strings.TrimSpace(must(f.Muster("deploy", "--type", "greet", "--node", "n1", "--set", "name=Ada"))(t))
+	until(t, "the deployment says why it is pending", func() bool {
+		out, _ := f.Muster("deployment", "show", id)
+		return strings.Contains(out, "the root relay has not answered yet")
+	})
+	check(t, disk.Fill(0))
+	killUntilRestart(t, f, fleet.Jobs)
+	until(t, "the jobs service serves again", func() bool {
+		_, err := f.Muster("deployment", "list")
+		return err == nil
+	})
+	if err := push("1.0.1"); err == nil || !strings.Contains(err.Error(), "no space for more data") {
+		t.Errorf("a full disk admits a new version: %v", err)
+	}
+	must(f.Muster("deployment", "cancel", id))(t)
+	check(t, disk.Free())
+	until(t, "data is admitted again", func() bool { return push("1.0.1") == nil })
+	check(t, relay.Continue())
+	until(t, "the deployment is cancelled", func() bool {
+		out, _ := f.Muster("deployment", "show", id)
+		return strings.Contains(out, "state       cancelled")
+	})
 }
 
 // kill ends the aggregator with SIGKILL and waits until it serves again.

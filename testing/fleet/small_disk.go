@@ -21,15 +21,18 @@ type SmallDisk struct {
 // The size of the small disk.
 const smallDiskBytes = 64 << 20
 
-// NewOnSmallDisk is New and Up with a small disk. The disk is mounted in a namespace of the services, and ends with the
+// NewOnSmallDisk is New and Up with a small disk of the aggregator.
+func NewOnSmallDisk() (*Fleet, *SmallDisk, error) { return NewOnSmallDiskOf("aggregator") }
+
+// NewOnSmallDiskOf is New and Up with a small disk for the folder of a service. The disk is mounted in a namespace of the services, and ends with the
 // last of them. Where that is not permitted, as in most containers, /dev/shm is used: it is small there, and private to
 // the container.
-func NewOnSmallDisk() (*Fleet, *SmallDisk, error) {
+func NewOnSmallDiskOf(service string) (*Fleet, *SmallDisk, error) {
 	f, err := New("")
 	if err != nil {
 		return nil, nil, err
 	}
-	disk := &SmallDisk{f, filepath.Join(f.Home, "aggregator"), true}
+	disk := &SmallDisk{f, filepath.Join(f.Home, service), true}
 	namespaceErr := f.upInNamespace(disk.folder)
 	if namespaceErr == nil {
 		return f, disk, nil

@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// The file in the state folder of the aggregator.
+// The file in the state folder of the service.
 inline constexpr char kDiskReserveFile[] = "reserve";
 
 // A file that occupies disk space. It is removed when the disk is full, and created again when

@@ -59,6 +59,18 @@ absl::Status CommandRefused(std::string_view why) {
                    "Sign it yourself, with a valid certificate of IssueCommandCertificate.");
 }
 
+absl::Status NotADeployment(std::string_view job) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "NOT_A_DEPLOYMENT",
+                   absl::StrCat("job ", ToAbsl(job), " is not the job of a deployment: the jobs service may not cancel it"),
+                   "Cancel it as an operator: muster job cancel.");
+}
+
+absl::Status InvalidCancellation(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_CANCELLATION",
+                   absl::StrCat("invalid cancellation: ", ToAbsl(why)),
+                   "Send only the id of the job, or use muster job cancel.");
+}
+
 absl::Status CommandOfOtherJob() {
   return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
                    "the command was signed for another job",

@@ -27,6 +27,10 @@ absl::Status InvalidJobCommand(std::string_view why);
 absl::Status NoNodeAttached();
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status CommandRefused(std::string_view why);
+// PERMISSION_DENIED, NOT_A_DEPLOYMENT.
+absl::Status NotADeployment(std::string_view job);
+// INVALID_ARGUMENT, INVALID_CANCELLATION.
+absl::Status InvalidCancellation(std::string_view why);
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status CommandOfOtherJob();
 // OUT_OF_RANGE, INVALID_POSITION.

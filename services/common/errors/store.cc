@@ -17,8 +17,8 @@ absl::Status DiskHasNoRoom(int64_t more, int64_t available) {
 
 absl::Status DiskHasOnlyReserve(int64_t available, int64_t reserve) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
-                   absl::StrCat("the disk has no space for more data: ", available, " bytes are free, and ", reserve, " bytes are kept to cancel and delete runs"),
-                   "Free space on the aggregator's disk, or delete old runs; accepted results are kept."),
+                   absl::StrCat("the disk has no space for more data: ", available, " bytes are free, and ", reserve, " bytes are kept to start, cancel and delete"),
+                   "Free space on the disk of the service, or delete old runs; accepted results are kept."),
                         absl::Seconds(30));
 }
 

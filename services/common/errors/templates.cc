@@ -92,6 +92,12 @@ absl::Status DeploymentExists(std::string_view deployment) {
                    "Use a new id for a new deployment.");
 }
 
+absl::Status DeploymentOfJobExists(std::string_view job, std::string_view deployment) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "DEPLOYMENT_EXISTS",
+                   absl::StrCat("job ", ToAbsl(job), " is the job of deployment ", ToAbsl(deployment)),
+                   "Sign a command with a new job id for a new deployment.");
+}
+
 absl::Status TooManyDeployments(std::string_view whose, int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_DEPLOYMENTS",
                    absl::StrCat("the limit of deployments", ToAbsl(whose), " that have not ended, ", limit, ", is reached"),

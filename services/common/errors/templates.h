@@ -39,6 +39,8 @@ absl::Status InvalidDeployment(std::string_view why);
 absl::Status DeploymentNotFound(std::string_view deployment);
 // ALREADY_EXISTS, DEPLOYMENT_EXISTS.
 absl::Status DeploymentExists(std::string_view deployment);
+// ALREADY_EXISTS, DEPLOYMENT_EXISTS.
+absl::Status DeploymentOfJobExists(std::string_view job, std::string_view deployment);
 // RESOURCE_EXHAUSTED, TOO_MANY_DEPLOYMENTS.
 absl::Status TooManyDeployments(std::string_view whose, int64_t limit);
 

@@ -169,7 +169,8 @@ constexpr Row kTable[] = {
     {"/muster.v1.JobService/ListJobs", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.JobService/WatchJob",
      {{{kOperators | Set({Role::kGateway, Role::kJobs}), Bit(Kind::kFleet)}}}},
-    {"/muster.v1.JobService/CancelJob", {{{kOperators | Bit(Role::kGateway), Bit(Kind::kFleet)}}}},
+    {"/muster.v1.JobService/CancelJob",
+     {{{kOperators | Set({Role::kGateway, Role::kJobs}), Bit(Kind::kFleet)}}}},
 
     // Template types, templates and deployments.
     {"/muster.v1.TemplateService/CreateTemplateType", {{{kOperators, Bit(Kind::kFleet)}}}},
@@ -182,6 +183,7 @@ constexpr Row kTable[] = {
     {"/muster.v1.DeploymentService/CreateDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/GetDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/ListDeployments", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.DeploymentService/CancelDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
 
     // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.

@@ -188,6 +188,33 @@ absl::StatusOr<Identity> ReadSigner(const std::vector<Certificate>& chain,
   return signer;
 }
 
+absl::StatusOr<std::vector<Certificate>> ReadChain(const v1::SignedCommand& signed_command) {
+  if (signed_command.command().size() > kMaxCommand ||
+      signed_command.certificate_chain_pem().size() > kMaxChainPem) {
+    return errors::InvalidCommand("it is larger than 128 KiB, or its certificates than 16 KiB");
+  }
+  auto chain = ParseChain(signed_command.certificate_chain_pem());
+  if (!chain.ok()) return errors::CommandNotAccepted(ToStd(chain.status().message()));
+  return chain;
+}
+
+absl::StatusOr<v1::Command> ReadSignedBy(const Certificate& signer,
+                                         const v1::SignedCommand& signed_command,
+                                         std::string_view fleet) {
+  const auto key = SigningPublicKey::Of(signer);
+  if (!key.ok()) return errors::CommandNotAccepted(ToStd(key.status().message()));
+  if (!key->Verify(SignedText(signed_command.command()), signed_command.signature())) {
+    return errors::CommandNotAccepted("the signature does not match");
+  }
+  v1::Command command;
+  if (!command.ParseFromString(signed_command.command())) {
+    return errors::InvalidCommand("it cannot be parsed");
+  }
+  RETURN_IF_ERROR(CheckCommand(command));
+  if (command.fleet() != fleet) return errors::CommandNotAccepted("it is for another fleet");
+  return command;
+}
+
 }  // namespace
 
 bool IsJobId(std::string_view id) {
@@ -222,34 +249,25 @@ absl::StatusOr<v1::SignedCommand> SignCommand(const v1::Command& command, const 
   return result;
 }
 
+absl::StatusOr<v1::Command> CheckSignedBytes(const v1::SignedCommand& signed_command,
+                                             std::string_view fleet) {
+  ASSIGN_OR_RETURN(const auto chain, ReadChain(signed_command));
+  return ReadSignedBy(chain.front(), signed_command, fleet);
+}
+
 absl::StatusOr<VerifiedCommand> VerifyCommand(const v1::SignedCommand& signed_command,
                                               const Certificate& command_ca, std::string_view fleet,
                                               absl::Time now) {
-  if (signed_command.command().size() > kMaxCommand ||
-      signed_command.certificate_chain_pem().size() > kMaxChainPem) {
-    return errors::InvalidCommand("it is larger than 128 KiB, or its certificates than 16 KiB");
-  }
-  const auto chain = ParseChain(signed_command.certificate_chain_pem());
-  if (!chain.ok()) return errors::CommandNotAccepted(ToStd(chain.status().message()));
-  ASSIGN_OR_RETURN(auto signer, ReadSigner(*chain, command_ca, fleet, now));
-  const auto key = SigningPublicKey::Of(chain->front());
-  if (!key.ok()) return errors::CommandNotAccepted(ToStd(key.status().message()));
-  if (!key->Verify(SignedText(signed_command.command()), signed_command.signature())) {
-    return errors::CommandNotAccepted("the signature does not match");
-  }
+  ASSIGN_OR_RETURN(const auto chain, ReadChain(signed_command));
+  ASSIGN_OR_RETURN(auto signer, ReadSigner(chain, command_ca, fleet, now));
   VerifiedCommand verified;
-  if (!verified.command.ParseFromString(signed_command.command())) {
-    return errors::InvalidCommand("it cannot be parsed");
-  }
-  RETURN_IF_ERROR(CheckCommand(verified.command));
-  if (verified.command.fleet() != fleet)
-    return errors::CommandNotAccepted("it is for another fleet");
+  ASSIGN_OR_RETURN(verified.command, ReadSignedBy(chain.front(), signed_command, fleet));
   if (RoleOf(signer) == Role::kGateway && verified.command.action() != kRudderAction) {
     return errors::CommandNotAccepted("a gateway may sign only the action \"rudder\"");
   }
   RETURN_IF_ERROR(CheckNow(verified.command, now));
   verified.signer = std::move(signer);
-  verified.serial = chain->front().Serial();
+  verified.serial = chain.front().Serial();
   return verified;
 }
 

@@ -57,6 +57,13 @@ absl::Status CheckCommand(const v1::Command& command);
 absl::StatusOr<v1::SignedCommand> SignCommand(const v1::Command& command, const SigningKey& key,
                                               std::string_view chain_pem);
 
+// Returns the parsed command if the key of its first certificate signed exactly these bytes, for
+// this fleet, and the command is within the limits. For a service that does not know the command
+// authority: does not verify the certificate, nor the times. Fails with INVALID_ARGUMENT
+// (INVALID_COMMAND) or PERMISSION_DENIED (COMMAND_REFUSED).
+absl::StatusOr<v1::Command> CheckSignedBytes(const v1::SignedCommand& signed_command,
+                                             std::string_view fleet);
+
 // Verifies that an operator or a gateway of the fleet signed exactly these bytes, with a
 // certificate of the fleet's command authority that is valid at `now`; that the command is within
 // the limits; and that `now` is within the command's times (with a tolerance of

@@ -27,6 +27,9 @@ constexpr char kImage[] =
     "registry.example/greet@sha256:"
     "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
+// The service follows so many deployments of one operator at a time.
+constexpr int kFollowedOfOne = 50;
+
 }  // namespace
 
 JobsFixture::JobsFixture() {
@@ -108,6 +111,13 @@ absl::StatusOr<v1::Deployment> JobsFixture::Get(const std::string& deployment) {
                                           &v1::DeploymentService::Stub::GetDeployment, request);
 }
 
+absl::StatusOr<v1::Deployment> JobsFixture::Cancel(const std::string& deployment) {
+  v1::CancelDeploymentRequest request;
+  request.set_deployment(deployment);
+  return CallUnary<v1::DeploymentService>(Connect(fleet_.admin()),
+                                          &v1::DeploymentService::Stub::CancelDeployment, request);
+}
+
 v1::CreateDeploymentRequest JobsFixture::Request(const std::vector<std::string>& nodes) {
   EXPECT_TRUE(CreateType(TypeDocument("1.0.0")).ok());
   v1::PlanDeploymentRequest wanted;
@@ -167,6 +177,27 @@ v1::Command JobsFixture::CommandOf(const v1::CreateDeploymentRequest& request) {
   v1::Command command;
   command.ParseFromString(request.command().command());
   return command;
+}
+
+v1::Deployment JobsFixture::CreatePending(const TestIdentity& creator) {
+  relay_.Stop();
+  const auto created = CreateAs(creator, {"n1"});
+  EXPECT_TRUE(created.ok()) << created.status();
+  EXPECT_TRUE(Await([&] { return !Get(created->deployment())->problem().empty(); }));
+  return *created;
+}
+
+std::vector<v1::Deployment> JobsFixture::CreateUntilOneWaits(const TestIdentity& creator) {
+  std::vector<v1::Deployment> created;
+  for (int i = 0; i <= kFollowedOfOne; ++i) {
+    auto one = CreateAs(creator, {"n1"});
+    EXPECT_TRUE(one.ok()) << one.status();
+    created.push_back(*std::move(one));
+  }
+  for (int i = 0; i < kFollowedOfOne; ++i) {
+    EXPECT_TRUE(relay_.AwaitJob(created[static_cast<size_t>(i)].job())) << i;
+  }
+  return created;
 }
 
 v1::Deployment JobsFixture::AwaitState(const std::string& deployment, v1::DeploymentState state) {

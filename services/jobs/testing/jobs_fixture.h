@@ -38,6 +38,7 @@ class JobsFixture : public ::testing::Test {
   absl::StatusOr<v1::DeploymentPlan> Plan(const v1::PlanDeploymentRequest& request);
   absl::StatusOr<v1::Deployment> Create(const v1::CreateDeploymentRequest& request);
   absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
+  absl::StatusOr<v1::Deployment> Cancel(const std::string& deployment);
 
   // Returns the signed request for a deployment of "greet@1.0.0", which is stored, on these nodes.
   v1::CreateDeploymentRequest Request(const std::vector<std::string>& nodes);
@@ -49,6 +50,11 @@ class JobsFixture : public ::testing::Test {
   absl::StatusOr<v1::Deployment> CreateAs(const TestIdentity& signer,
                                           const std::vector<std::string>& nodes);
   static v1::Command CommandOf(const v1::CreateDeploymentRequest& request);
+
+  // Creates a deployment while the root relay is down, and waits until its submission was tried.
+  v1::Deployment CreatePending(const TestIdentity& creator);
+  // Creates deployments, the last of which waits for the others of this creator.
+  std::vector<v1::Deployment> CreateUntilOneWaits(const TestIdentity& creator);
 
   // Waits until the deployment has this state, at most 30 s.
   v1::Deployment AwaitState(const std::string& deployment, v1::DeploymentState state);

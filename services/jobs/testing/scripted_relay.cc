@@ -12,6 +12,14 @@ namespace {
 constexpr absl::Duration kPatience = absl::Seconds(30);
 constexpr absl::Duration kLook = absl::Milliseconds(50);  // whether a watcher has gone
 
+// Removes the first answer and returns it; OK if there is none.
+grpc::Status Next(std::vector<grpc::Status>& answers) {
+  if (answers.empty()) return grpc::Status::OK;
+  grpc::Status next = answers.front();
+  answers.erase(answers.begin());
+  return next;
+}
+
 }  // namespace
 
 ScriptedRelay::ScriptedRelay(const TestFleet& fleet)
@@ -44,6 +52,17 @@ void ScriptedRelay::AnswerWith(std::vector<grpc::Status> answers) {
   answers_ = std::move(answers);
 }
 
+void ScriptedRelay::AnswerCancelsWith(std::vector<grpc::Status> answers) {
+  MutexLock lock(mutex_);
+  cancel_answers_ = std::move(answers);
+}
+
+void ScriptedRelay::Hang(bool hangs) {
+  MutexLock lock(mutex_);
+  hangs_ = hangs;
+  changed_.NotifyAll();
+}
+
 void ScriptedRelay::AddRecord(const std::string& job, v1::JobRecord record) {
   MutexLock lock(mutex_);
   record.set_job(job);
@@ -74,6 +93,11 @@ int ScriptedRelay::submissions() const {
   return submissions_;
 }
 
+std::vector<v1::CancelJobRequest> ScriptedRelay::cancels() const {
+  MutexLock lock(mutex_);
+  return cancels_;
+}
+
 std::vector<int64_t> ScriptedRelay::watched_from() const {
   MutexLock lock(mutex_);
   return watched_from_;
@@ -86,27 +110,49 @@ bool ScriptedRelay::AwaitJob(const std::string& job) const {
   });
 }
 
-grpc::Status ScriptedRelay::SubmitJob(grpc::ServerContext*, const v1::SubmitJobRequest* request,
-                                      v1::Job* response) {
+ScriptedRelay::Entry& ScriptedRelay::Accept(const v1::SubmitJobRequest& request) {
   v1::Command command;
-  command.ParseFromString(request->command().command());
-  MutexLock lock(mutex_);
-  ++submissions_;
-  grpc::Status answer;
-  if (!answers_.empty()) {
-    answer = answers_.front();
-    answers_.erase(answers_.begin());
-  }
-  if (!answer.ok() && !keep_refused_) return answer;
+  command.ParseFromString(request.command().command());
   Entry& entry = jobs_[command.job()];
   if (entry.job.job().empty()) {
     entry.job.set_job(command.job());
     entry.job.set_state(v1::JOB_STATE_RUNNING);
-    entry.job.set_targets(request->nodes_size());
+    entry.job.set_targets(request.nodes_size());
   }
+  changed_.NotifyAll();
+  return entry;
+}
+
+grpc::Status ScriptedRelay::SubmitJob(grpc::ServerContext* context,
+                                      const v1::SubmitJobRequest* request, v1::Job* response) {
+  MutexLock lock(mutex_);
+  ++submissions_;
+  changed_.NotifyAll();
+  while (hangs_) {
+    if (context->IsCancelled()) return grpc::Status::CANCELLED;
+    changed_.WaitFor(mutex_, kLook, [] { return false; });
+  }
+  const grpc::Status answer = Next(answers_);
+  if (!answer.ok() && !keep_refused_) return answer;
+  *response = Accept(*request).job;
+  return answer;
+}
+
+grpc::Status ScriptedRelay::CancelJob(grpc::ServerContext*, const v1::CancelJobRequest* request,
+                                      v1::Job* response) {
+  MutexLock lock(mutex_);
+  cancels_.push_back(*request);
+  const grpc::Status answer = Next(cancel_answers_);
+  if (!answer.ok()) return answer;
+  if (!jobs_.contains(request->job())) {
+    if (!request->has_submission()) return ToGrpc(errors::JobNotFound(request->job()));
+    Accept(request->submission());
+  }
+  Entry& entry = jobs_[request->job()];
+  if (entry.job.state() == v1::JOB_STATE_RUNNING) entry.job.set_state(v1::JOB_STATE_CANCELLED);
   *response = entry.job;
   changed_.NotifyAll();
-  return answer;
+  return grpc::Status::OK;
 }
 
 bool ScriptedRelay::Fill(const std::string& job, int64_t position, v1::WatchJobResponse* response) {

@@ -30,6 +30,10 @@ class ScriptedRelay final : public v1::JobService::Service {
 
   // The answers to the next submissions; an accepted one is OK. After them all are accepted.
   void AnswerWith(std::vector<grpc::Status> answers);
+  // The answers to the next cancellations, in the same way.
+  void AnswerCancelsWith(std::vector<grpc::Status> answers);
+  // Submissions get no answer, and are not accepted, until `hangs` is false.
+  void Hang(bool hangs);
   // The submitted job exists although the answer is an error.
   void KeepRefused() { keep_refused_ = true; }
 
@@ -41,6 +45,7 @@ class ScriptedRelay final : public v1::JobService::Service {
   void CutWatches();
 
   int submissions() const;
+  std::vector<v1::CancelJobRequest> cancels() const;
   // Returns the positions from which a job was watched.
   std::vector<int64_t> watched_from() const;
   // Waits until the job was submitted; false after 30 s.
@@ -54,6 +59,10 @@ class ScriptedRelay final : public v1::JobService::Service {
 
   grpc::Status SubmitJob(grpc::ServerContext* context, const v1::SubmitJobRequest* request,
                          v1::Job* response) override;
+  grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
+                         v1::Job* response) override;
+  // Creates the job of a submission if it is new.
+  Entry& Accept(const v1::SubmitJobRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   grpc::Status WatchJob(grpc::ServerContext* context, const v1::WatchJobRequest* request,
                         grpc::ServerWriter<v1::WatchJobResponse>* writer) override;
   // Fills the next response; false if there is nothing new.
@@ -67,6 +76,9 @@ class ScriptedRelay final : public v1::JobService::Service {
   mutable Mutex mutex_;
   mutable CondVar changed_;
   std::vector<grpc::Status> answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<grpc::Status> cancel_answers_ ABSL_GUARDED_BY(mutex_);
+  std::vector<v1::CancelJobRequest> cancels_ ABSL_GUARDED_BY(mutex_);
+  bool hangs_ ABSL_GUARDED_BY(mutex_) = false;
   std::atomic<bool> keep_refused_ = false;
   std::map<std::string, Entry> jobs_ ABSL_GUARDED_BY(mutex_);
   std::vector<int64_t> watched_from_ ABSL_GUARDED_BY(mutex_);

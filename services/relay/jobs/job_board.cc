@@ -52,7 +52,7 @@ absl::StatusOr<JobChange> JobBoard::Submit(JobRequest request, const std::string
   const absl::Status reserved = table_.Reserve(id, submitter);
   if (absl::IsAlreadyExists(reserved)) return find_same();
   RETURN_IF_ERROR(reserved);
-  auto created = Create(id, std::move(request), submitter, explanations);
+  auto created = Create(id, std::move(request), submitter, explanations, std::nullopt);
   if (!created.ok()) {
     table_.Abandon(id);
     return created.status();
@@ -85,7 +85,8 @@ RunningJob::Explanations JobBoard::Explain(const JobRequest& request) const {
 
 absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest request,
                                          const std::string& submitter,
-                                         const RunningJob::Explanations& explanations) {
+                                         const RunningJob::Explanations& explanations,
+                                         const std::optional<Cancellation>& cancellation) {
   JobTable::Entry entry;
   entry.folder = absl::StrCat(options_.folder, "/", id);
   entry.job = NewJob(request, submitter, fleet_.clock.Now());
@@ -93,10 +94,17 @@ absl::StatusOr<v1::Job> JobBoard::Create(const std::string& id, JobRequest reque
       request.targets == nullptr ? topology_.Nodes() : request.targets->names();
   JobState::Plan plan = PlanOf(request, entry.job, std::move(targets), options_.max_output);
   std::unique_ptr<Journal> log;
-  ASSIGN_OR_RETURN(auto folder, JobFolder::Create(files_, entry.folder, request.message, entry.job,
-                                                  plan.targets, JobState::MaxLogSize(plan), &log));
-  const auto job = std::make_shared<RunningJob>(
-      fleet_, std::move(request), JobState(std::move(plan)), std::move(folder), std::move(log));
+  ASSIGN_OR_RETURN(auto folder,
+                   JobFolder::Create(files_, entry.folder, request.message, entry.job, plan.targets,
+                                     JobState::MaxLogSize(plan), &log, cancellation));
+  JobState state(std::move(plan));
+  if (cancellation) {
+    state.SetCancelled();
+    entry.audit.cancelled_by = cancellation->by;
+    entry.audit.cancelled_at = cancellation->at;
+  }
+  const auto job = std::make_shared<RunningJob>(fleet_, std::move(request), std::move(state),
+                                                std::move(folder), std::move(log));
   entry.running = job;
   // Before the command is sent: records that arrive must find the job.
   table_.Insert(id, std::move(entry));
@@ -124,15 +132,38 @@ std::vector<v1::Job> JobBoard::List(const std::string& before, size_t limit) con
 absl::StatusOr<JobChange> JobBoard::Cancel(const std::string& job, const std::string& by) {
   ASSIGN_OR_RETURN(const auto entry, table_.Find(job));
   if (entry.running == nullptr) return JobChange{entry.job, /*changed=*/false};
-  // As it is stored: the record of the cancellation has the same time after a restart.
-  const absl::Time now = absl::FromUnixMicros(absl::ToUnixMicros(fleet_.clock.Now()));
-  ASSIGN_OR_RETURN(const auto stored, entry.running->Cancel({by, now}));
+  ASSIGN_OR_RETURN(const auto stored, entry.running->Cancel(CancellationBy(by)));
   inbox_.Wake();
   if (stored) {
     table_.SetCancelled(job, stored->by, stored->at);
     if (options_.on_unaudited) options_.on_unaudited();
   }
   return JobChange{entry.running->Describe(), stored.has_value()};
+}
+
+absl::StatusOr<JobChange> JobBoard::CancelOrCreate(JobRequest request, const std::string& submitter,
+                                                   const std::string& by) {
+  const std::string id = request.command.job();
+  const absl::Status reserved = table_.Reserve(id, submitter);
+  if (absl::IsAlreadyExists(reserved)) {
+    ASSIGN_OR_RETURN(v1::Job job, FindSame(id, request));
+    auto cancelled = Cancel(id, by);
+    // It ended so long ago that only its audit records are left.
+    if (absl::IsNotFound(cancelled.status())) return JobChange{std::move(job), /*changed=*/false};
+    return cancelled;
+  }
+  RETURN_IF_ERROR(reserved);
+  auto created = Create(id, std::move(request), submitter, {}, CancellationBy(by));
+  if (!created.ok()) {
+    table_.Abandon(id);
+    return created.status();
+  }
+  return JobChange{*std::move(created), /*changed=*/true};
+}
+
+// The time is as it is stored: the record of the cancellation has the same one after a restart.
+Cancellation JobBoard::CancellationBy(const std::string& by) const {
+  return {by, absl::FromUnixMicros(absl::ToUnixMicros(fleet_.clock.Now()))};
 }
 
 std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "services/common/base/file_ops.h"
 #include "services/common/base/timers.h"
 #include "services/relay/jobs/command_dispatcher.h"
+#include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/job_request.h"
 #include "services/relay/jobs/job_table.h"
 #include "services/relay/jobs/job_watchers.h"
@@ -86,8 +88,12 @@ class JobBoard : public RecordSink {
   absl::StatusOr<JobChange> Submit(JobRequest request, const std::string& submitter);
   // NOT_FOUND (JOB_NOT_FOUND), like the next two.
   absl::StatusOr<JobView> Get(const std::string& job) const;
-  // `by`: the URI of the caller.
+  // `by`: the URI of the operator or the gateway.
   absl::StatusOr<JobChange> Cancel(const std::string& job, const std::string& by);
+  // Cancels the job of this request. A job that does not exist is created as a cancelled one: no
+  // node gets its command, and a later Submit returns it. Errors: as Submit without NODE_NOT_FOUND.
+  absl::StatusOr<JobChange> CancelOrCreate(JobRequest request, const std::string& submitter,
+                                           const std::string& by);
   // Calls `wake` after every change of the job, and maybe once after StopWatch.
   absl::StatusOr<uint64_t> Watch(const std::string& job, std::function<void()> wake);
   void StopWatch(const std::string& job, uint64_t watch) { watchers_.Remove(job, watch); }
@@ -116,7 +122,9 @@ class JobBoard : public RecordSink {
   absl::StatusOr<v1::Job> FindSame(const std::string& id, const JobRequest& request) const;
   absl::StatusOr<v1::Job> Create(const std::string& id, JobRequest request,
                                  const std::string& submitter,
-                                 const RunningJob::Explanations& explanations);
+                                 const RunningJob::Explanations& explanations,
+                                 const std::optional<Cancellation>& cancellation);
+  Cancellation CancellationBy(const std::string& by) const;
   RunningJob::Explanations Explain(const JobRequest& request) const;
 
   const Options options_;

@@ -43,6 +43,10 @@ std::string EntryWithNumber(Kind kind, int64_t number) {
   return entry;
 }
 
+std::string CancelledEntry(const Cancellation& cancellation) {
+  return EntryWithNumber(kCancelled, absl::ToUnixMicros(cancellation.at)) + cancellation.by;
+}
+
 absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::string>& names) {
   std::string entry(1, kind);
   for (const std::string& name : names) {
@@ -110,6 +114,7 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
 
 absl::Status Fill(FileOps& files, const std::string& path, const v1::SubmitJobRequest& request,
                   const v1::Job& job, const std::vector<std::string>& targets, int64_t max_records,
+                  const std::optional<Cancellation>& cancellation,
                   std::unique_ptr<Journal>* journal, std::unique_ptr<Journal>* records) {
   RETURN_IF_ERROR(files.MakeFolder(path));
   ASSIGN_OR_RETURN(auto opened, Journal::Create(files, RecordsPath(path),
@@ -128,6 +133,8 @@ absl::Status Fill(FileOps& files, const std::string& path, const v1::SubmitJobRe
   if (status.ok()) status = (*journal)->Append(Entry(kRequest, without_nodes));
   const Kind names = request.nodes().empty() ? kTargets : kNodes;
   if (status.ok()) status = AppendNames(**journal, names, targets);
+  // Before the acceptance: a start never finds the job without its cancellation.
+  if (status.ok() && cancellation) status = (*journal)->Append(CancelledEntry(*cancellation));
   if (status.ok()) status = (*journal)->Append(Entry(kAccepted, job));
   if (status.ok()) status = (*journal)->Sync();
   return status;
@@ -138,11 +145,13 @@ absl::Status Fill(FileOps& files, const std::string& path, const v1::SubmitJobRe
 absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(
     FileOps& files, const std::string& path, const v1::SubmitJobRequest& request,
     const v1::Job& job, const std::vector<std::string>& targets, int64_t max_records,
-    std::unique_ptr<Journal>* records) {
+    std::unique_ptr<Journal>* records, std::optional<Cancellation> cancellation) {
   std::unique_ptr<Journal> journal;
   const absl::Status status =
-      Fill(files, path, request, job, targets, max_records, &journal, records);
-  if (status.ok()) return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal)));
+      Fill(files, path, request, job, targets, max_records, cancellation, &journal, records);
+  if (status.ok()) {
+    return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal), std::move(cancellation)));
+  }
   if (absl::IsAlreadyExists(status)) return errors::JobExists(job.job());
   journal.reset();
   records->reset();
@@ -171,7 +180,7 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
   ASSIGN_OR_RETURN(auto journal, Journal::Open(files, JobPath(path), [](std::string_view, int64_t) {
                      return absl::OkStatus();
                    }));
-  return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal)));
+  return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal), std::nullopt));
 }
 
 absl::Status JobFolder::Append(std::string_view entry) {
@@ -183,8 +192,7 @@ absl::StatusOr<std::optional<Cancellation>> JobFolder::MarkCancelled(Cancellatio
   MutexLock lock(mutex_);
   if (ended_) return std::nullopt;
   if (!cancellation_) {
-    RETURN_IF_ERROR(journal_->Append(
-        EntryWithNumber(kCancelled, absl::ToUnixMicros(cancellation.at)) + cancellation.by));
+    RETURN_IF_ERROR(journal_->Append(CancelledEntry(cancellation)));
     cancellation_ = std::move(cancellation);
   }
   RETURN_IF_ERROR(journal_->Sync());

@@ -60,14 +60,13 @@ struct StoredJob {
 // writer may open the journal. Thread-safe; calls block on the disk.
 class JobFolder {
  public:
-  // Creates the folder. The job is durable then, and `records` is its open journal. After a failure
-  // no job is left that a later start would run, as far as the disk permits.
-  static absl::StatusOr<std::unique_ptr<JobFolder>> Create(FileOps& files, const std::string& path,
-                                                           const v1::SubmitJobRequest& request,
-                                                           const v1::Job& job,
-                                                           const std::vector<std::string>& targets,
-                                                           int64_t max_records,
-                                                           std::unique_ptr<Journal>* records);
+  // Creates the folder. The job is durable then, with its cancellation if it has one, and `records`
+  // is its open journal. After a failure no job is left that a later start would run, as far as the
+  // disk permits.
+  static absl::StatusOr<std::unique_ptr<JobFolder>> Create(
+      FileOps& files, const std::string& path, const v1::SubmitJobRequest& request,
+      const v1::Job& job, const std::vector<std::string>& targets, int64_t max_records,
+      std::unique_ptr<Journal>* records, std::optional<Cancellation> cancellation = std::nullopt);
 
   // NOT_FOUND (JOB_UNFINISHED): its creation was interrupted or failed. DATA_LOSS (JOURNAL_DAMAGED,
   // JOB_DAMAGED).
@@ -84,7 +83,10 @@ class JobFolder {
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
 
  private:
-  explicit JobFolder(std::unique_ptr<Journal> journal) : journal_(std::move(journal)) {}
+  JobFolder(std::unique_ptr<Journal> journal, std::optional<Cancellation> stored)
+      : journal_(std::move(journal)),
+        cancellation_(std::move(stored)),
+        cancellation_stored_(cancellation_.has_value()) {}
   absl::Status Append(std::string_view entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;

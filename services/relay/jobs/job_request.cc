@@ -3,17 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/jobs/job_submission.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
-namespace {
-
-constexpr int kMaxNodes = 50'000;
-
-}  // namespace
 
 absl::Duration JobRequest::begin_within() const {
   return FromProto(command.not_after()) - FromProto(command.not_before());
@@ -51,23 +46,7 @@ absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message) {
   if (!request.command.ParseFromString(message.command().command())) {
     return errors::InvalidJobCommand("it is not a serialised Command");
   }
-  if (message.nodes_size() > kMaxNodes) return errors::InvalidJobCommand("more than 50,000 nodes");
-  if (message.parallel() < 0) return errors::InvalidJobCommand("parallel is negative");
-  const v1::Command::Targets& signed_targets = request.command.targets();
-  if (!signed_targets.all()) {
-    for (const std::string& node : message.nodes()) {
-      RETURN_IF_ERROR(ValidateName("node", node));
-    }
-    request.targets = std::make_shared<const TargetSet>(
-        std::vector<std::string>(message.nodes().begin(), message.nodes().end()));
-    if (request.targets->size() == 0) return errors::InvalidJobCommand("it names no node");
-    if (request.targets->root() != signed_targets.nodes_sha256() ||
-        static_cast<int64_t>(request.targets->size()) != signed_targets.count()) {
-      return errors::InvalidJobCommand("its nodes are not those that were signed");
-    }
-  } else if (message.nodes_size() > 0) {
-    return errors::InvalidJobCommand("it is for all, and names nodes");
-  }
+  ASSIGN_OR_RETURN(request.targets, CheckSubmission(message, request.command));
   request.message = std::move(message);
   return request;
 }

@@ -31,7 +31,8 @@ struct JobRequest {
                      absl::Duration wait_within) const;
 };
 
-// INVALID_ARGUMENT (INVALID_COMMAND) if the nodes are not the signed ones, or too many.
+// Parses the command and checks the rest (CheckSubmission). INVALID_ARGUMENT (INVALID_COMMAND,
+// INVALID_NAME).
 absl::StatusOr<JobRequest> ReadJobRequest(v1::SubmitJobRequest message);
 
 }  // namespace muster

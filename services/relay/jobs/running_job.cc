@@ -51,6 +51,8 @@ void RunningJob::Start(const Explanations& explanations) {
     return WhyUnknown(fleet_.topology, explanations, node);
   }));
   started_ = true;
+  JobRoutes routes = Routes();
+  if (state_.cancelled()) AddPending(state_.Cancel(fleet_.clock.Now(), routes));
   Release();
 }
 

@@ -174,6 +174,8 @@ func request_JobService_WatchJob_0(ctx context.Context, marshaler runtime.Marsha
 	return stream, metadata, nil
 }
 
+var filter_JobService_CancelJob_0 = &utilities.DoubleArray{Encoding: map[string]int{"job": 0}, Base: []int{1, 1, 0}, Check: []int{0, 1, 2}}
+
 func request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marshaler, client extMusterv1.JobServiceClient, req *http.Request, pathParams map[string]string) (proto.Message, runtime.ServerMetadata, error) {
 	var (
 		protoReq extMusterv1.CancelJobRequest
@@ -187,6 +189,12 @@ func request_JobService_CancelJob_0(ctx context.Context, marshaler runtime.Marsh
 	protoReq.Job, err = runtime.String(val)
 	if err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "job", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_JobService_CancelJob_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	if req.Body != nil {
 		_, _ = io.Copy(io.Discard, req.Body)
@@ -208,6 +216,12 @@ func local_request_JobService_CancelJob_0(ctx context.Context, marshaler runtime
 	protoReq.Job, err = runtime.String(val)
 	if err != nil {
 		return nil, metadata, status.Errorf(codes.InvalidArgument, "type mismatch, parameter: %s, error: %v", "job", err)
+	}
+	if err := req.ParseForm(); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
+	}
+	if err := runtime.PopulateQueryParameters(&protoReq, req.Form, filter_JobService_CancelJob_0); err != nil {
+		return nil, metadata, status.Errorf(codes.InvalidArgument, "%v", err)
 	}
 	msg, err := server.CancelJob(ctx, &protoReq)
 	return msg, metadata, err

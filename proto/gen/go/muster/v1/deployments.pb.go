@@ -472,9 +472,11 @@ type Deployment struct {
 	Nodes         []*DeploymentNode `protobuf:"bytes,15,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	NextPageToken string            `protobuf:"bytes,16,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	// Sorted by path.
-	Files         []*DeploymentFile `protobuf:"bytes,17,rep,name=files,proto3" json:"files,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Files []*DeploymentFile `protobuf:"bytes,17,rep,name=files,proto3" json:"files,omitempty"`
+	// URI of the operator who cancelled it first; empty if none did. It may have ended before.
+	CancelRequestedBy string `protobuf:"bytes,18,opt,name=cancel_requested_by,json=cancelRequestedBy,proto3" json:"cancel_requested_by,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
@@ -624,6 +626,13 @@ func (x *Deployment) GetFiles() []*DeploymentFile {
 		return x.Files
 	}
 	return nil
+}
+
+func (x *Deployment) GetCancelRequestedBy() string {
+	if x != nil {
+		return x.CancelRequestedBy
+	}
+	return ""
 }
 
 // The outcome of a deployment on one node.
@@ -811,6 +820,50 @@ func (x *ListDeploymentsRequest) GetPageToken() string {
 	return ""
 }
 
+type CancelDeploymentRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelDeploymentRequest) Reset() {
+	*x = CancelDeploymentRequest{}
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelDeploymentRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelDeploymentRequest) ProtoMessage() {}
+
+func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelDeploymentRequest.ProtoReflect.Descriptor instead.
+func (*CancelDeploymentRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CancelDeploymentRequest) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
 type ListDeploymentsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Deployments   []*Deployment          `protobuf:"bytes,1,rep,name=deployments,proto3" json:"deployments,omitempty"`
@@ -821,7 +874,7 @@ type ListDeploymentsResponse struct {
 
 func (x *ListDeploymentsResponse) Reset() {
 	*x = ListDeploymentsResponse{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -833,7 +886,7 @@ func (x *ListDeploymentsResponse) String() string {
 func (*ListDeploymentsResponse) ProtoMessage() {}
 
 func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -846,7 +899,7 @@ func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListDeploymentsResponse) GetDeployments() []*Deployment {
@@ -902,7 +955,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\bparallel\x18\x03 \x01(\x05R\bparallel\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xfd\x04\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xad\x05\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -928,7 +981,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\tsucceeded\x18\x0e \x01(\x03R\tsucceeded\x12/\n" +
 	"\x05nodes\x18\x0f \x03(\v2\x19.muster.v1.DeploymentNodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x10 \x01(\tR\rnextPageToken\x12/\n" +
-	"\x05files\x18\x11 \x03(\v2\x19.muster.v1.DeploymentFileR\x05files\"\xc9\x01\n" +
+	"\x05files\x18\x11 \x03(\v2\x19.muster.v1.DeploymentFileR\x05files\x12.\n" +
+	"\x13cancel_requested_by\x18\x12 \x01(\tR\x11cancelRequestedBy\"\xc9\x01\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
@@ -945,7 +999,11 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x16ListDeploymentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x02 \x01(\tR\tpageToken\"z\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"9\n" +
+	"\x17CancelDeploymentRequest\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x01 \x01(\tR\n" +
+	"deployment\"z\n" +
 	"\x17ListDeploymentsResponse\x127\n" +
 	"\vdeployments\x18\x01 \x03(\v2\x15.muster.v1.DeploymentR\vdeployments\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\xcc\x01\n" +
@@ -955,12 +1013,13 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x18DEPLOYMENT_STATE_RUNNING\x10\x02\x12\x1e\n" +
 	"\x1aDEPLOYMENT_STATE_SUCCEEDED\x10\x03\x12\x1b\n" +
 	"\x17DEPLOYMENT_STATE_FAILED\x10\x04\x12\x1e\n" +
-	"\x1aDEPLOYMENT_STATE_CANCELLED\x10\x052\xd4\x02\n" +
+	"\x1aDEPLOYMENT_STATE_CANCELLED\x10\x052\xa3\x03\n" +
 	"\x11DeploymentService\x12M\n" +
 	"\x0ePlanDeployment\x12 .muster.v1.PlanDeploymentRequest\x1a\x19.muster.v1.DeploymentPlan\x12M\n" +
 	"\x10CreateDeployment\x12\".muster.v1.CreateDeploymentRequest\x1a\x15.muster.v1.Deployment\x12G\n" +
 	"\rGetDeployment\x12\x1f.muster.v1.GetDeploymentRequest\x1a\x15.muster.v1.Deployment\x12X\n" +
-	"\x0fListDeployments\x12!.muster.v1.ListDeploymentsRequest\x1a\".muster.v1.ListDeploymentsResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
+	"\x0fListDeployments\x12!.muster.v1.ListDeploymentsRequest\x1a\".muster.v1.ListDeploymentsResponse\x12M\n" +
+	"\x10CancelDeployment\x12\".muster.v1.CancelDeploymentRequest\x1a\x15.muster.v1.DeploymentB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_deployments_proto_rawDescOnce sync.Once
@@ -975,7 +1034,7 @@ func file_muster_v1_deployments_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_deployments_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_muster_v1_deployments_proto_goTypes = []any{
 	(DeploymentState)(0),            // 0: muster.v1.DeploymentState
 	(*PlanDeploymentRequest)(nil),   // 1: muster.v1.PlanDeploymentRequest
@@ -987,42 +1046,45 @@ var file_muster_v1_deployments_proto_goTypes = []any{
 	(*DeploymentNode)(nil),          // 7: muster.v1.DeploymentNode
 	(*GetDeploymentRequest)(nil),    // 8: muster.v1.GetDeploymentRequest
 	(*ListDeploymentsRequest)(nil),  // 9: muster.v1.ListDeploymentsRequest
-	(*ListDeploymentsResponse)(nil), // 10: muster.v1.ListDeploymentsResponse
-	(*Command_File)(nil),            // 11: muster.v1.Command.File
-	(*Command_Deployment)(nil),      // 12: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 13: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 14: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 15: google.protobuf.Timestamp
-	(*JobRecord_Final)(nil),         // 16: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 17: muster.v1.JobRecord.Outputs
+	(*CancelDeploymentRequest)(nil), // 10: muster.v1.CancelDeploymentRequest
+	(*ListDeploymentsResponse)(nil), // 11: muster.v1.ListDeploymentsResponse
+	(*Command_File)(nil),            // 12: muster.v1.Command.File
+	(*Command_Deployment)(nil),      // 13: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),     // 14: google.protobuf.Duration
+	(*SignedCommand)(nil),           // 15: muster.v1.SignedCommand
+	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
+	(*JobRecord_Final)(nil),         // 17: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),       // 18: muster.v1.JobRecord.Outputs
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
-	11, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
-	12, // 1: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	13, // 2: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	12, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
+	13, // 1: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	14, // 2: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
 	3,  // 3: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
-	14, // 4: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	13, // 5: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	15, // 4: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	14, // 5: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
 	3,  // 6: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
 	0,  // 7: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	15, // 8: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	15, // 9: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	16, // 8: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	16, // 9: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
 	7,  // 10: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
 	4,  // 11: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	15, // 12: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	16, // 13: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	17, // 14: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	16, // 12: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	17, // 13: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	18, // 14: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
 	6,  // 15: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
 	1,  // 16: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
 	5,  // 17: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
 	8,  // 18: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
 	9,  // 19: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	2,  // 20: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	6,  // 21: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	6,  // 22: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	10, // 23: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	20, // [20:24] is the sub-list for method output_type
-	16, // [16:20] is the sub-list for method input_type
+	10, // 20: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 21: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	6,  // 22: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	6,  // 23: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	11, // 24: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	6,  // 25: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name
 	16, // [16:16] is the sub-list for extension extendee
 	0,  // [0:16] is the sub-list for field type_name
@@ -1040,7 +1102,7 @@ func file_muster_v1_deployments_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_deployments_proto_rawDesc), len(file_muster_v1_deployments_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	DeploymentService_CreateDeployment_FullMethodName = "/muster.v1.DeploymentService/CreateDeployment"
 	DeploymentService_GetDeployment_FullMethodName    = "/muster.v1.DeploymentService/GetDeployment"
 	DeploymentService_ListDeployments_FullMethodName  = "/muster.v1.DeploymentService/ListDeployments"
+	DeploymentService_CancelDeployment_FullMethodName = "/muster.v1.DeploymentService/CancelDeployment"
 )
 
 // DeploymentServiceClient is the client API for DeploymentService service.
@@ -45,9 +46,9 @@ type DeploymentServiceClient interface {
 	// stored one.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_NAME), PERMISSION_DENIED
-	// (COMMAND_REFUSED: it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other content), NOT_FOUND
-	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has these documents), RESOURCE_EXHAUSTED
-	// (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
+	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
+	// these documents), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL).
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
@@ -55,6 +56,13 @@ type DeploymentServiceClient interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(ctx context.Context, in *ListDeploymentsRequest, opts ...grpc.CallOption) (*ListDeploymentsResponse, error)
+	// Stores that a deployment is to be cancelled, and returns it. A deployment whose command was not sent to the root
+	// relay is cancelled immediately, and never runs. Otherwise the jobs service cancels its job as soon as the relay answers,
+	// also after a restart: until then the state does not change, and `cancel_requested_by` is set. A repeated call changes
+	// nothing, and neither does one for a deployment that has ended.
+	//
+	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED (DISK_FULL).
+	CancelDeployment(ctx context.Context, in *CancelDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 }
 
 type deploymentServiceClient struct {
@@ -105,6 +113,16 @@ func (c *deploymentServiceClient) ListDeployments(ctx context.Context, in *ListD
 	return out, nil
 }
 
+func (c *deploymentServiceClient) CancelDeployment(ctx context.Context, in *CancelDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(Deployment)
+	err := c.cc.Invoke(ctx, DeploymentService_CancelDeployment_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // DeploymentServiceServer is the server API for DeploymentService service.
 // All implementations must embed UnimplementedDeploymentServiceServer
 // for forward compatibility.
@@ -123,9 +141,9 @@ type DeploymentServiceServer interface {
 	// stored one.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_NAME), PERMISSION_DENIED
-	// (COMMAND_REFUSED: it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other content), NOT_FOUND
-	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has these documents), RESOURCE_EXHAUSTED
-	// (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
+	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
+	// these documents), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL).
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(context.Context, *GetDeploymentRequest) (*Deployment, error)
@@ -133,6 +151,13 @@ type DeploymentServiceServer interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error)
+	// Stores that a deployment is to be cancelled, and returns it. A deployment whose command was not sent to the root
+	// relay is cancelled immediately, and never runs. Otherwise the jobs service cancels its job as soon as the relay answers,
+	// also after a restart: until then the state does not change, and `cancel_requested_by` is set. A repeated call changes
+	// nothing, and neither does one for a deployment that has ended.
+	//
+	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED (DISK_FULL).
+	CancelDeployment(context.Context, *CancelDeploymentRequest) (*Deployment, error)
 	mustEmbedUnimplementedDeploymentServiceServer()
 }
 
@@ -154,6 +179,9 @@ func (UnimplementedDeploymentServiceServer) GetDeployment(context.Context, *GetD
 }
 func (UnimplementedDeploymentServiceServer) ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListDeployments not implemented")
+}
+func (UnimplementedDeploymentServiceServer) CancelDeployment(context.Context, *CancelDeploymentRequest) (*Deployment, error) {
+	return nil, status.Error(codes.Unimplemented, "method CancelDeployment not implemented")
 }
 func (UnimplementedDeploymentServiceServer) mustEmbedUnimplementedDeploymentServiceServer() {}
 func (UnimplementedDeploymentServiceServer) testEmbeddedByValue()                           {}
@@ -248,6 +276,24 @@ func _DeploymentService_ListDeployments_Handler(srv interface{}, ctx context.Con
 	return interceptor(ctx, in, info, handler)
 }
 
+func _DeploymentService_CancelDeployment_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelDeploymentRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(DeploymentServiceServer).CancelDeployment(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: DeploymentService_CancelDeployment_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(DeploymentServiceServer).CancelDeployment(ctx, req.(*CancelDeploymentRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // DeploymentService_ServiceDesc is the grpc.ServiceDesc for DeploymentService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -270,6 +316,10 @@ var DeploymentService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ListDeployments",
 			Handler:    _DeploymentService_ListDeployments_Handler,
+		},
+		{
+			MethodName: "CancelDeployment",
+			Handler:    _DeploymentService_CancelDeployment_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

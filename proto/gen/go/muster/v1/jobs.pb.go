@@ -795,8 +795,13 @@ func (x *WatchJobResponse) GetComplete() bool {
 }
 
 type CancelJobRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// URI of the operator who cancels the deployment, for the audit log. Set by the jobs service only.
+	Actor string `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
+	// The submission of the job, whose answer the jobs service did not receive. If the relay does not have the job, it
+	// stores the job as cancelled: no node starts it, and a later SubmitJob returns it. Set by the jobs service only.
+	Submission    *SubmitJobRequest `protobuf:"bytes,3,opt,name=submission,proto3" json:"submission,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -836,6 +841,20 @@ func (x *CancelJobRequest) GetJob() string {
 		return x.Job
 	}
 	return ""
+}
+
+func (x *CancelJobRequest) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *CancelJobRequest) GetSubmission() *SubmitJobRequest {
+	if x != nil {
+		return x.Submission
+	}
+	return nil
 }
 
 type Job struct {
@@ -2621,9 +2640,13 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\arecords\x18\x01 \x03(\v2\x14.muster.v1.JobRecordR\arecords\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x03R\bposition\x12 \n" +
 	"\x03job\x18\x03 \x01(\v2\x0e.muster.v1.JobR\x03job\x12\x1a\n" +
-	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"$\n" +
+	"\bcomplete\x18\x04 \x01(\bR\bcomplete\"w\n" +
 	"\x10CancelJobRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xde\x04\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
+	"\x05actor\x18\x02 \x01(\tR\x05actor\x12;\n" +
+	"\n" +
+	"submission\x18\x03 \x01(\v2\x1b.muster.v1.SubmitJobRequestR\n" +
+	"submission\"\xde\x04\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12!\n" +
 	"\fsubmitted_by\x18\x02 \x01(\tR\vsubmittedBy\x12;\n" +
@@ -2823,50 +2846,51 @@ var file_muster_v1_jobs_proto_depIdxs = []int32{
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
-	35, // 11: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	35, // 12: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
-	0,  // 13: muster.v1.Job.state:type_name -> muster.v1.JobState
-	13, // 14: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	35, // 15: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
-	2,  // 16: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	35, // 17: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	25, // 18: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	26, // 19: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	27, // 20: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	30, // 21: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	31, // 22: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	28, // 23: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
-	14, // 24: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
-	4,  // 25: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	33, // 26: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	36, // 27: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	36, // 28: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	36, // 29: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	36, // 30: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	34, // 31: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	24, // 32: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
-	23, // 33: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	35, // 34: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 35: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	32, // 36: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 37: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	36, // 38: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	29, // 39: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 40: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 41: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 42: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 43: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 44: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 45: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 46: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 47: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 48: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 49: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	45, // [45:50] is the sub-list for method output_type
-	40, // [40:45] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	5,  // 11: muster.v1.CancelJobRequest.submission:type_name -> muster.v1.SubmitJobRequest
+	35, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	35, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
+	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
+	35, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	2,  // 17: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
+	35, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	25, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	26, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	27, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	30, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	31, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	28, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	14, // 25: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
+	4,  // 26: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
+	33, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	36, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	36, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	36, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	36, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	34, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	24, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	23, // 34: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
+	35, // 35: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 36: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	32, // 37: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 38: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	36, // 39: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	29, // 40: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 41: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 42: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 43: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 44: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 45: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 46: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 47: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 48: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 49: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 50: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	46, // [46:51] is the sub-list for method output_type
+	41, // [41:46] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }

@@ -60,9 +60,11 @@ type JobServiceClient interface {
 	// Errors: NOT_FOUND (JOB_NOT_FOUND), OUT_OF_RANGE (INVALID_POSITION).
 	WatchJob(ctx context.Context, in *WatchJobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchJobResponse], error)
 	// Cancels a job: nodes that have not started the command never start it, and running process groups are ended. A
-	// job that has ended does not change.
+	// job that has ended does not change. The jobs service may cancel only the jobs of deployments.
 	//
-	// Errors: NOT_FOUND (JOB_NOT_FOUND).
+	// Errors: NOT_FOUND (JOB_NOT_FOUND), INVALID_ARGUMENT (INVALID_CANCELLATION: a field is set by another caller than the
+	// jobs service, or the jobs service names no operator), PERMISSION_DENIED (NOT_A_DEPLOYMENT: the caller is the jobs
+	// service). With `submission` also those of SubmitJob.
 	CancelJob(ctx context.Context, in *CancelJobRequest, opts ...grpc.CallOption) (*Job, error)
 }
 
@@ -165,9 +167,11 @@ type JobServiceServer interface {
 	// Errors: NOT_FOUND (JOB_NOT_FOUND), OUT_OF_RANGE (INVALID_POSITION).
 	WatchJob(*WatchJobRequest, grpc.ServerStreamingServer[WatchJobResponse]) error
 	// Cancels a job: nodes that have not started the command never start it, and running process groups are ended. A
-	// job that has ended does not change.
+	// job that has ended does not change. The jobs service may cancel only the jobs of deployments.
 	//
-	// Errors: NOT_FOUND (JOB_NOT_FOUND).
+	// Errors: NOT_FOUND (JOB_NOT_FOUND), INVALID_ARGUMENT (INVALID_CANCELLATION: a field is set by another caller than the
+	// jobs service, or the jobs service names no operator), PERMISSION_DENIED (NOT_A_DEPLOYMENT: the caller is the jobs
+	// service). With `submission` also those of SubmitJob.
 	CancelJob(context.Context, *CancelJobRequest) (*Job, error)
 	mustEmbedUnimplementedJobServiceServer()
 }

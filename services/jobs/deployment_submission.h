@@ -1,0 +1,23 @@
+// The submission of a deployment to the root relay.
+#ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_SUBMISSION_H_
+#define MUSTER_SERVICES_JOBS_DEPLOYMENT_SUBMISSION_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "muster/v1/deployments.pb.h"
+#include "muster/v1/jobs.pb.h"
+
+namespace muster {
+
+v1::SubmitJobRequest SubmissionOf(const v1::CreateDeploymentRequest& request);
+
+// Checks what the root relay would refuse, as far as this service can know it: the relay also
+// verifies the certificate of the signer, and the times of the command. INVALID_ARGUMENT
+// (INVALID_COMMAND, INVALID_NAME), PERMISSION_DENIED (COMMAND_REFUSED).
+absl::Status CheckDeploymentSubmission(const v1::CreateDeploymentRequest& request,
+                                       std::string_view fleet);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_DEPLOYMENT_SUBMISSION_H_
