@@ -15,12 +15,15 @@
 
 namespace muster::cli {
 
+// kOutput: without the failures of nodes and the summary, which the caller prints at the end.
+enum class JobReport { kAll, kOutput };
+
 // Prints the lines of the nodes to stdout as "<node>: line", or each record as JSON. On a terminal,
 // a last line shows the progress of the job. At the end, prints the failed nodes and the reasons.
 // Not thread-safe.
 class JobOutput {
  public:
-  JobOutput(Console& console, bool json);
+  JobOutput(Console& console, bool json, JobReport report = JobReport::kAll);
 
   void HandleResponse(const v1::WatchJobResponse& response);
 
@@ -56,6 +59,7 @@ class JobOutput {
 
   Console& console_;
   const bool json_;
+  const JobReport report_;
   NodeLines lines_;
   std::set<std::string> answered_;      // nodes with a record
   std::set<std::string> failed_;        // nodes whose last final record is a failure
