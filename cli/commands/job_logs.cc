@@ -45,8 +45,9 @@ absl::StatusOr<int> PrintLogs(Console& console, bool json, JobClient& client,
   if (Interrupted()) return kExitInterrupted;
   if (!end.ok()) return end.status();
   if (end->state() == v1::JOB_STATE_RUNNING) {
-    output.PrintNotice(
-        absl::StrCat("The ", words.noun, " is still running. Follow it: ", words.command));
+    output.HideSummary();
+    PrintMessage(console, absl::StrCat("The ", words.noun, " is still running. Follow it:\n",
+                                       words.command));
     return kExitOk;
   }
   int code = output.Finish(*end);

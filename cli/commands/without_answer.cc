@@ -38,7 +38,7 @@ void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
   const v1::Job& job = output.job();
   output.PrintNotice(absl::StrCat("Nodes without an answer:\n", text, "The job ends at ",
                                   HumanTime(FromProto(job.deadline()), absl::Now()),
-                                  " at the latest. Cancel it: ", cancel));
+                                  " at the latest.\nCancel it: ", cancel));
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::string NextStepAfter(const v1::JobRecord::Final& final, bool in_container) 
   const bool exited = final.outcome() == v1::JOB_OUTCOME_EXITED;
   if (exited && final.exit_code() == 0 && final.signal() == 0) return "";
   static const auto& steps = *new std::map<std::string, std::string>(StepsOfErrors());
-  const absl::Status not_admitted = errors::ContainerNotAdmitted("", "");
+  const absl::Status not_admitted = errors::ContainerNotAdmitted("", "", "");
   if (in_container && final.reason() == ReasonOf(not_admitted)) return NextStepOf(not_admitted);
   if (const auto found = steps.find(final.reason()); found != steps.end()) return found->second;
   const std::string_view of_reason = errors::OutcomeNextStep(final.reason());

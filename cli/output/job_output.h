@@ -36,6 +36,9 @@ class JobOutput {
   // Returns the job of the last response that had it.
   const v1::Job& job() const { return job_; }
 
+  // Removes the progress of the job from the terminal.
+  void HideSummary();
+
   // Prints the number of failures that were not printed, a summary, and the next steps after those
   // failures that have one. Returns the exit code: 0 if the command succeeded on every node.
   int Finish(const v1::Job& job);
@@ -55,7 +58,6 @@ class JobOutput {
   void PrintOutcome(const v1::JobRecord& record);
   void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
   void ShowSummary(const v1::Job& job);
-  void HideSummary();
 
   Console& console_;
   const bool json_;

@@ -246,6 +246,24 @@ func TestJobListNamesTheTemplateOfADeployment(t *testing.T) {
 	back()
 }
 
+// The operator sees which node the root relay has lost while the deployment runs.
+func TestLostNodeOfADeploymentIsNamed(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t)
+	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--set", "seconds=60"))(t))
+	until(t, "the container runs", func() bool { return len(must(d.docker.Containers())(t)) == 1 })
+	until(t, "the deployment runs", func() bool { return strings.Contains(must(d.Muster("deployment", "show", id))(t), "n1: running\n") })
+	d.node.agent.End()
+	until(t, "the lost node is named", func() bool {
+		out := must(d.Muster("deployment", "show", id))(t)
+		return strings.Contains(out, "not attached any more while the command runs: n1")
+	})
+	d.node.start(t)
+	must(d.Muster("deployment", "cancel", id))(t)
+	until(t, "the deployment is cancelled", func() bool { return d.show(t, id).State == "cancelled" })
+	noContainers(t, d.docker)
+}
+
 // A deployment runs once, and its outcome and all of its output arrive, although every program between is killed.
 func TestDeploymentSurvivesKillsOfEachProgram(t *testing.T) {
 	t.Parallel()
@@ -288,6 +306,9 @@ func TestDeploymentIsPendingAndCancelled(t *testing.T) {
 		shown := d.show(t, id)
 		return shown.State == "pending" && shown.Problem != ""
 	})
+	if out := must(d.Muster("deployment", "show", id))(t); !strings.Contains(out, "nothing received yet from 1 of 1 node\n") {
+		t.Errorf("muster deployment show prints %s", out)
+	}
 	back()
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -137,23 +137,23 @@ absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
       return FitsArgument(pattern, request.image);
     });
     if (image == rule.images.end()) continue;
-    const std::string in_rule = absl::StrCat("] in the rule with the image \"", *image, "\"");
     const auto more = [](const std::vector<std::string>& list, const std::string& one) {
-      return absl::StrCat(absl::StrJoin(list, ", "), list.empty() ? "" : ", ", one);
+      return absl::StrCat("[", absl::StrJoin(list, ", "), list.empty() ? "" : ", ", one, "]");
     };
     const bool has_action = Contains(rule.actions, request.action);
     const bool has_signer = rule.signers.empty() || Contains(rule.signers, request.signer);
     return errors::ContainerNotAdmitted(
-        why, !has_action   ? absl::StrCat("actions: [", more(rule.actions, request.action), in_rule)
-             : !has_signer ? absl::StrCat("signers: [", more(rule.signers, request.signer), in_rule)
-                           : absl::StrCat("argv: [\"**\"", in_rule));
+        why, absl::StrCat("in the rule with the image \"", *image, "\""),
+        !has_action   ? absl::StrCat("actions: ", more(rule.actions, request.action))
+        : !has_signer ? absl::StrCat("signers: ", more(rule.signers, request.signer))
+                      : "argv: [\"**\"]");
   }
   const std::string name = request.image.substr(0, request.image.find('@'));
   // Any content of this name.
   const std::string pattern = name == request.image ? name : absl::StrCat(name, "@sha256:*");
   return errors::ContainerNotAdmitted(
-      why, absl::StrCat("- {images: [\"", pattern, "\"], actions: [", request.action,
-                        "]} below containers"));
+      why, "below containers",
+      absl::StrCat("- {images: [\"", pattern, "\"], actions: [", request.action, "]}"));
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {

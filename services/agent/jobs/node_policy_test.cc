@@ -187,18 +187,18 @@ TEST(NodePolicyTest, RefusalOfAContainerNamesTheLineThatAdmitsIt) {
   EXPECT_EQ(refusal(""),
             "/etc/policy.yaml does not exist, or has no rule for containers, to admit "
             "the image " +
-                image + " (action deployment, alice); what would admit it: " + line +
-                " below containers");
+                image + " (action deployment, alice); missing below containers: " + line);
   EXPECT_THAT(refusal("containers: [{images: [\"other@*\"]}]"),
               HasSubstr("no rule for containers in /etc/policy.yaml admits the image " + image));
   EXPECT_TRUE(Policy("containers:\n  " + line).Allow(InContainer(image, {}, "deployment")).ok());
-  EXPECT_THAT(refusal("containers: [{images: [\"x\"]}, {images: [\"*/types/*\"]}]"),
-              EndsWith("what would admit it: actions: [container, deployment] in the rule with the "
-                       "image \"*/types/*\""));
+  EXPECT_THAT(
+      refusal("containers: [{images: [\"x\"]}, {images: [\"*/types/*\"]}]"),
+      EndsWith(
+          "missing in the rule with the image \"*/types/*\": actions: [container, deployment]"));
   EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], signers: [bob]}]"),
-              EndsWith("signers: [bob, alice] in the rule with the image \"*\""));
+              EndsWith("missing in the rule with the image \"*\": signers: [bob, alice]"));
   EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], argv: [a]}]", {"b"}),
-              EndsWith("argv: [\"**\"] in the rule with the image \"*\""));
+              EndsWith("missing in the rule with the image \"*\": argv: [\"**\"]"));
 }
 
 // Rules for commands on the node admit no container, and the other way round.

@@ -138,10 +138,10 @@ absl::Status PolicyRefused(std::string_view why) {
                    "Add a rule that admits the command to the policy file on the node: docs/agent.md shows one. If the message names a rule, add the variable or the class to `environment` or `classes` of that rule.");
 }
 
-absl::Status ContainerNotAdmitted(std::string_view why, std::string_view line) {
+absl::Status ContainerNotAdmitted(std::string_view why, std::string_view place, std::string_view line) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
-                   absl::StrCat(ToAbsl(why), "; what would admit it: ", ToAbsl(line)),
-                   "Correct the policy file on the node if the node is to run this image: the message names the line. docs/agent.md describes the rules below `containers`.");
+                   absl::StrCat(ToAbsl(why), "; missing ", ToAbsl(place), ": ", ToAbsl(line)),
+                   "Correct the policy file on the node if the node is to run this image: the message names the line. docs/agent.md describes it.");
 }
 
 absl::Status PluginNotAdmitted(std::string_view why) {

@@ -54,7 +54,7 @@ absl::Status InvalidPolicy(std::string_view mistakes);
 // PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status PolicyRefused(std::string_view why);
 // PERMISSION_DENIED, POLICY_REFUSED.
-absl::Status ContainerNotAdmitted(std::string_view why, std::string_view line);
+absl::Status ContainerNotAdmitted(std::string_view why, std::string_view place, std::string_view line);
 // PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status PluginNotAdmitted(std::string_view why);
 // PERMISSION_DENIED, POLICY_REFUSED.
