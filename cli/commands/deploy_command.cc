@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "cli/commands/deployment_files.h"
 #include "cli/commands/job_targets.h"
+#include "cli/commands/without_answer.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/deployment_view.h"
@@ -20,12 +21,12 @@
 #include "cli/rpc/session.h"
 #include "cli/rpc/sign_command.h"
 #include "services/common/base/error.h"
-#include "services/common/base/random_id.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster::cli {
 namespace {
@@ -78,8 +79,14 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
   for (const std::string& text : arguments.values) {
     ASSIGN_OR_RETURN(const auto parts, SplitValue("--set", text));
     // A value that is no JSON is text.
-    Json value = Json::parse(parts.second, nullptr, /*allow_exceptions=*/false);
-    RETURN_IF_ERROR(set(parts.first, value.is_discarded() ? Json(parts.second) : std::move(value)));
+    auto [value, fault] = ParseExactJson<Json>(parts.second);
+    if (fault == JsonFault::kNotJson) value = parts.second;
+    if (fault == JsonFault::kTooDeep) {
+      return UsageError(absl::StrCat("--set: ", Printable(parts.first), " has more than ",
+                                     kMaxJsonDepth, " levels"),
+                        "Set a value with fewer levels.");
+    }
+    RETURN_IF_ERROR(set(parts.first, std::move(value)));
   }
   for (const std::string& text : arguments.texts) {
     ASSIGN_OR_RETURN(const auto parts, SplitValue("--set-text", text));
@@ -94,7 +101,7 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
     }
     RETURN_IF_ERROR(set(parts.first, content));
   }
-  return json.dump();
+  return ExactJsonText(json);
 }
 
 absl::StatusOr<v1::Command> MakeCommand(const DeployArguments& arguments,
@@ -107,7 +114,7 @@ absl::StatusOr<v1::Command> MakeCommand(const DeployArguments& arguments,
   v1::Command::Container& container = *command.mutable_container();
   container.set_image(plan.image());
   *container.mutable_deployment() = plan.deployment();
-  container.mutable_deployment()->set_deployment(RandomHex(kJobIdSize / 2));
+  container.mutable_deployment()->set_deployment(NewCommandId());
   const absl::Time now = absl::Now();
   ToProto(now, command.mutable_not_before());
   ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, kStartWithin)),
@@ -130,8 +137,10 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& argument
   return wanted;
 }
 
+// Sets `*names` to the nodes; none for all nodes.
 absl::StatusOr<v1::Deployment> Create(const OperatorContext& context, DeploymentClient& client,
-                                      const DeployArguments& arguments) {
+                                      const DeployArguments& arguments,
+                                      std::vector<std::string>* names) {
   ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
   ASSIGN_OR_RETURN(const auto ttl, DurationOr(arguments.ttl, kDefaultTtl, "--ttl"));
   ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
@@ -142,6 +151,7 @@ absl::StatusOr<v1::Deployment> Create(const OperatorContext& context, Deployment
   v1::CreateDeploymentRequest request;
   *request.mutable_command() = std::move(signed_command.command);
   request.mutable_nodes()->Assign(signed_command.nodes.begin(), signed_command.nodes.end());
+  *names = std::move(signed_command.nodes);
   request.set_parallel(arguments.parallel);
   ToProto(ttl, request.mutable_wait());
   return client.Create(request);
@@ -157,30 +167,42 @@ absl::Status Await(DeploymentClient& client, const std::string& id,
   }
 }
 
-// Prints the output of the containers while they run. Without a job, the relay refused the command.
+// Prints the output of the containers while they run, and the nodes that do not answer. Without a
+// job, the relay refused the command.
 absl::Status FollowOutput(Console& console, const OperatorContext& context,
-                          const std::string& job) {
+                          const v1::Deployment& created, const std::vector<std::string>& nodes,
+                          bool parallel) {
   JobClient jobs(context);
-  JobOutput output(console, false);
+  JobOutput output(console, false, JobReport::kOutput);
   v1::WatchJobRequest request;
-  request.set_job(job);
-  const auto end = jobs.Watch(request, [&](const v1::WatchJobResponse& response) {
-    output.HandleResponse(response);
-    return true;
-  });
+  request.set_job(created.job());
+  WatchReminder reminder;
+  if (!parallel) {  // else the other nodes wait for their turn
+    reminder = RemindOfSilentNodes(output, context, nodes,
+                                   "muster deployment cancel " + created.deployment());
+  }
+  const auto end = jobs.Watch(
+      request,
+      [&](const v1::WatchJobResponse& response) {
+        output.HandleResponse(response);
+        return true;
+      },
+      reminder);
   if (end.ok()) output.Finish(*end);
   return ReasonOf(end.status()) == "JOB_NOT_FOUND" ? absl::OkStatus() : end.status();
 }
 
-absl::StatusOr<v1::Deployment> Follow(Console& console, const CommandLine& line,
-                                      const OperatorContext& context, DeploymentClient& client,
-                                      const v1::Deployment& created) {
+// Waits for the end of a deployment, and returns it with its nodes.
+absl::StatusOr<v1::Deployment> Follow(Console& console, const OperatorContext& context,
+                                      DeploymentClient& client, const v1::Deployment& created,
+                                      const std::vector<std::string>& nodes,
+                                      const DeployArguments& arguments, bool json) {
   const std::string& id = created.deployment();
-  if (!line.json) {
+  if (!json) {
     RETURN_IF_ERROR(Await(client, id, [](const v1::Deployment& deployment) {
       return deployment.state() != v1::DEPLOYMENT_STATE_PENDING;
     }));
-    RETURN_IF_ERROR(FollowOutput(console, context, created.job()));
+    RETURN_IF_ERROR(FollowOutput(console, context, created, nodes, arguments.parallel > 0));
   }
   RETURN_IF_ERROR(Await(client, id, HasEnded));
   return client.Get(id);
@@ -198,14 +220,15 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
-  ASSIGN_OR_RETURN(const auto created, Create(context, *client, arguments));
+  std::vector<std::string> nodes;
+  ASSIGN_OR_RETURN(const auto created, Create(context, *client, arguments, &nodes));
   if (!arguments.wait) {
     console.out << (line.json ? Dump(ToJson(created)) : absl::StrCat(created.deployment(), "\n"));
     return kExitOk;
   }
   PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
                                      SubjectOf(created), " is stored."));
-  const auto ended = Follow(console, line, context, *client, created);
+  const auto ended = Follow(console, context, *client, created, nodes, arguments, line.json);
   if (Interrupted()) {
     PrintMessage(console,
                  absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
@@ -214,7 +237,7 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
     return kExitInterrupted;
   }
   RETURN_IF_ERROR(ended.status());
-  console.out << (line.json ? Dump(ToJson(*ended)) : DeploymentTable(*ended, console.width));
+  console.out << (line.json ? Dump(ToJson(*ended)) : DeploymentTable(*ended, {}, console.width));
   return ended->state() == v1::DEPLOYMENT_STATE_SUCCEEDED ? kExitOk : kExitJobFailed;
 }
 

@@ -1,15 +1,17 @@
 #include "cli/commands/deployment_commands.h"
 
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/job_logs.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/deployment_view.h"
 #include "cli/output/format.h"
-#include "cli/output/job_output.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
 #include "cli/rpc/deployment_client.h"
@@ -27,7 +29,7 @@ constexpr size_t kShownDigits = 12;
 struct DeploymentArguments {
   std::string deployment;
   int limit = 20;
-  bool follow = false;
+  LogArguments logs;
 };
 
 using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const DeploymentArguments&);
@@ -79,12 +81,36 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
+// Returns why nodes have not ended: the relays and nodes that the root relay has lost.
+std::vector<std::string> WhyWaiting(JobClient& jobs, const v1::Deployment& deployment) {
+  if (deployment.state() != v1::DEPLOYMENT_STATE_RUNNING) return {};
+  v1::WatchJobRequest request;
+  request.set_job(deployment.job());
+  request.set_omit_output(true);
+  std::map<std::string, v1::JobRecord::Branch> latest;  // by relay
+  const auto job = jobs.Read(request, [&](const v1::WatchJobResponse& response) {
+    for (const v1::JobRecord& record : response.records()) {
+      if (record.has_branch()) latest[record.branch().relay()] = record.branch();
+    }
+  });
+  std::vector<std::string> why;
+  if (!job.ok()) why.push_back(absl::StrCat("reasons unknown: ", job.status().message()));
+  for (const auto& [relay, branch] : latest) {
+    if (branch.lost()) why.push_back(BranchText(branch));
+  }
+  return why;
+}
+
 absl::StatusOr<int> Show(Console& console, const CommandLine& line,
                          const DeploymentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
   ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
-  console.out << (line.json ? Dump(ToJson(deployment))
-                            : DeploymentTable(deployment, console.width));
+  if (line.json) {
+    console.out << Dump(ToJson(deployment));
+  } else {
+    console.out << DeploymentTable(deployment, WhyWaiting(*clients.jobs, deployment),
+                                   console.width);
+  }
   return kExitOk;
 }
 
@@ -122,21 +148,10 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line,
     PrintMessage(console, "The deployment is pending: it has no output yet.");
     return kExitOk;
   }
-  v1::WatchJobRequest request;
-  request.set_job(deployment.job());
-  JobOutput output(console, line.json);
-  const auto end = clients.jobs->Watch(request, [&](const v1::WatchJobResponse& response) {
-    output.HandleResponse(response);
-    return arguments.follow || response.records_size() > 0;
-  });
-  if (Interrupted()) return kExitInterrupted;
-  RETURN_IF_ERROR(end.status());
-  if (end->state() != v1::JOB_STATE_RUNNING) return output.Finish(*end);
-  PrintMessage(console,
-               absl::StrCat("The deployment is still running. Follow it: muster deployment "
-                            "logs -f ",
-                            deployment.deployment()));
-  return kExitOk;
+  return PrintLogs(
+      console, line.json, *clients.jobs, deployment.job(), arguments.logs,
+      {.noun = "deployment",
+       .command = absl::StrCat("muster deployment logs -f ", deployment.deployment())});
 }
 
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
@@ -211,11 +226,11 @@ void AddDeploymentCommands(CommandLine& line) {
       AddOne(line, group,
              {.name = "logs",
               .summary = "Print the output of a deployment, and the reasons for failures",
-              .details = "The exit code is 9 if the deployment has ended and failed on a node.",
+              .details = "The exit code is 9 if the deployment has ended and failed on a node, or "
+                         "with --node on one of these nodes.",
               .example = "muster deployment logs -f 0123456789abcdef0123456789abcdef"},
              arguments, Logs);
-  logs.add_flag("-f,--follow", arguments->follow,
-                "Follow the output until the deployment has ended");
+  AddLogOptions(logs, "deployment", arguments->logs);
   AddOne(line, group,
          {.name = "cancel",
           .summary = "Cancel a deployment on all nodes",

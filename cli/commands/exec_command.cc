@@ -17,7 +17,6 @@
 #include "cli/output/format.h"
 #include "cli/output/job_output.h"
 #include "cli/output/job_view.h"
-#include "cli/rpc/attached.h"
 #include "cli/rpc/client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
@@ -33,8 +32,6 @@ namespace {
 
 constexpr absl::Duration kDefaultDeadline = absl::Seconds(60);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
-// After this time, twice this time and so on, the nodes without an answer are named.
-constexpr absl::Duration kReminderAfter = absl::Seconds(5);
 // A reachable node starts the command within this time, or within the time limit if that is
 // shorter.
 constexpr absl::Duration kStartWithin = absl::Seconds(30);
@@ -119,26 +116,6 @@ void PrintMayRun(Console& console, const std::string& job) {
                             job));
 }
 
-// Names the nodes of the job that have not answered, if they are not those in `*printed`. `nodes`:
-// the named ones; none for all nodes.
-void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
-                        std::vector<std::string> nodes, std::string* printed) {
-  const auto attached = ListAllAttached(context);
-  if (nodes.empty() && attached.ok()) {
-    for (const auto& [name, child] : *attached) {
-      if (!child.is_relay()) nodes.push_back(name);
-    }
-  }
-  const std::string text = WithoutAnswerText(output.WithoutAnswer(nodes), attached);
-  if (text == *printed) return;
-  *printed = text;
-  if (text.empty()) return;
-  const v1::Job& job = output.job();
-  output.PrintNotice(absl::StrCat("Nodes without an answer:\n", text, "The job ends at ",
-                                  HumanTime(FromProto(job.deadline()), absl::Now()),
-                                  " at the latest. Cancel it: muster job cancel ", job.job()));
-}
-
 absl::Status CheckProgram(const ExecArguments& arguments) {
   if (!arguments.image.empty()) {
     if (IsImageByContent(arguments.image)) return absl::OkStatus();
@@ -169,7 +146,7 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   }
   JobClient client(context);
   ASSIGN_OR_RETURN(const auto nodes, NamedNodes(context, arguments.targets));
-  const std::string id = JobClient::NewJobId();
+  const std::string id = NewCommandId();
   bool may_run = false;
   const auto submitted = Submit(context, client, arguments, nodes, id, &may_run);
   if (!submitted.ok()) {
@@ -186,9 +163,8 @@ absl::StatusOr<int> Exec(Console& console, const CommandLine& line,
   v1::WatchJobRequest request;
   request.set_job(job.job());
   WatchReminder reminder;
-  std::string printed;
   if (arguments.parallel == 0) {  // else the other nodes wait for their turn
-    reminder = {kReminderAfter, [&] { PrintWithoutAnswer(output, context, nodes, &printed); }};
+    reminder = RemindOfSilentNodes(output, context, nodes, "muster job cancel " + job.job());
   }
   const auto end = client.Watch(
       request,

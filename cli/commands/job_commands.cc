@@ -1,7 +1,7 @@
 #include "cli/commands/job_commands.h"
 
-#include <cstdint>
-#include <limits>
+#include <algorithm>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -10,35 +10,37 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/job_logs.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/audit_view.h"
 #include "cli/output/format.h"
-#include "cli/output/job_output.h"
+#include "cli/output/job_next_step.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
 #include "cli/rpc/client.h"
+#include "cli/rpc/deployment_client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/job_reference.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/errors/cli.h"
 #include "services/common/errors/joining.h"
 #include "services/common/identity/identity.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kFailuresShown = 20;
+// Enough of an id to name it in later commands; the whole one is in --json.
+constexpr size_t kShownDigits = 12;
 
 struct JobArguments {
   std::string job;
   std::string by;
   int limit = 20;
-  bool follow = false;
-  int64_t position = 0;
-  std::vector<std::string> nodes;
+  LogArguments logs;
 };
 
 std::string FormatTime(const google::protobuf::Timestamp& time) {
@@ -50,11 +52,28 @@ absl::StatusOr<std::unique_ptr<JobClient>> OpenJobs(const CommandLine& line) {
   return std::make_unique<JobClient>(context);
 }
 
+// Returns what the deployments among the jobs deploy, by job. Empty if the jobs service does not
+// answer: the relay knows only their images.
+std::map<std::string, std::string> SubjectsOf(
+    const OperatorContext& context, const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
+  const auto is_deployment = [](const v1::Job& job) { return job.action() == kDeploymentAction; };
+  if (context.jobs_targets.empty() || std::ranges::none_of(jobs, is_deployment)) return {};
+  const auto client = DeploymentClient::Open(context);
+  if (!client.ok()) return {};
+  auto subjects = (*client)->SubjectsByJob();
+  return subjects.ok() ? *std::move(subjects) : std::map<std::string, std::string>();
+}
+
+std::string SubjectOf(const std::map<std::string, std::string>& subjects, const v1::Job& job) {
+  const auto found = subjects.find(job.job());
+  return found == subjects.end() ? "" : found->second;
+}
+
 absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   v1::ListJobsRequest request;
   request.set_page_size(arguments.limit);
-  ASSIGN_OR_RETURN(const auto list, client->List(request));
+  ASSIGN_OR_RETURN(const auto list, JobClient(context).List(request));
   if (line.json) {
     Json json = Json::array();
     for (const v1::Job& job : list.jobs()) json.push_back(ToJson(job));
@@ -73,10 +92,13 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line, const JobArg
                {"NODES"},
                {"FAILED", Align::kRight},
                {"COMMAND"}});
+  const auto subjects = SubjectsOf(context, list.jobs());
   for (const v1::Job& job : list.jobs()) {
-    table.AddRow({job.job(), StateWord(job.state()), FormatTime(job.submit_time()),
-                  ShortName(job.submitted_by()), absl::StrCat(DoneCount(job), "/", job.targets()),
-                  absl::StrCat(DoneCount(job) - job.succeeded()), QuotedCommand(job)});
+    table.AddRow({job.job().substr(0, kShownDigits), StateWord(job.state()),
+                  FormatTime(job.submit_time()), ShortName(job.submitted_by()),
+                  absl::StrCat(DoneCount(job), "/", job.targets()),
+                  absl::StrCat(DoneCount(job) - job.succeeded()),
+                  QuotedCommand(job, SubjectOf(subjects, job))});
   }
   console.out << table.Render(console.width);
   return kExitOk;
@@ -100,20 +122,10 @@ absl::StatusOr<std::vector<v1::JobRecord>> FetchFinals(JobClient& client, const 
   return finals;
 }
 
-absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
-  ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
-  ASSIGN_OR_RETURN(const auto job, client->Get(id));
-  ASSIGN_OR_RETURN(const auto finals, FetchFinals(*client, id));
-  if (line.json) {
-    Json json = ToJson(job);
-    json["nodes"] = Json::array();
-    for (const v1::JobRecord& record : finals) json["nodes"].push_back(ToJson(record));
-    console.out << Dump(json);
-    return kExitOk;
-  }
+Table JobTable(const v1::Job& job, const std::string& subject,
+               const std::vector<v1::JobRecord>& finals) {
   Table table({{"JOB"}, {job.job()}});
-  table.AddRow({"command", QuotedCommand(job)});
+  table.AddRow({"command", QuotedCommand(job, subject)});
   if (!job.image().empty()) table.AddRow({"image", job.image()});
   table.AddRow({"state", StateWord(job.state())});
   table.AddRow({"nodes", SummaryLine(job)});
@@ -140,7 +152,33 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
   if (failed > kFailuresShown) {
     table.AddRow({"", absl::StrCat("and ", failed - kFailuresShown, " more nodes")});
   }
-  console.out << table.Render(console.width);
+  std::set<std::string> steps;
+  for (const v1::JobRecord& record : finals) {
+    steps.insert(NextStepAfter(record.final(), !job.image().empty()));
+  }
+  for (const std::string& step : steps) {
+    if (!step.empty()) table.AddRow({"next", step});
+  }
+  return table;
+}
+
+absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  JobClient client(context);
+  ASSIGN_OR_RETURN(const auto id, ResolveJob(client, arguments.job));
+  ASSIGN_OR_RETURN(const auto job, client.Get(id));
+  ASSIGN_OR_RETURN(const auto finals, FetchFinals(client, id));
+  if (line.json) {
+    Json json = ToJson(job);
+    json["nodes"] = Json::array();
+    for (const v1::JobRecord& record : finals) json["nodes"].push_back(ToJson(record));
+    console.out << Dump(json);
+    return kExitOk;
+  }
+  google::protobuf::RepeatedPtrField<v1::Job> one;
+  *one.Add() = job;
+  console.out
+      << JobTable(job, SubjectOf(SubjectsOf(context, one), job), finals).Render(console.width);
   return kExitOk;
 }
 
@@ -148,27 +186,8 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
   ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
-  v1::WatchJobRequest request;
-  request.set_job(id);
-  request.set_position(arguments.position);
-  for (const std::string& node : arguments.nodes) request.add_nodes(node);
-  JobOutput output(console, line.json);
-  std::set<std::string> silent(arguments.nodes.begin(), arguments.nodes.end());
-  // Without -f, stop at the first response without records: it has caught up.
-  const auto end = client->Watch(request, [&](const v1::WatchJobResponse& response) {
-    output.HandleResponse(response);
-    for (const v1::JobRecord& record : response.records()) silent.erase(record.node());
-    return arguments.follow || response.records_size() > 0;
-  });
-  if (Interrupted()) return kExitInterrupted;
-  if (!end.ok()) return end.status();
-  if (end->state() == v1::JOB_STATE_RUNNING) return kExitOk;
-  int code = output.Finish(*end);
-  if (!arguments.nodes.empty()) code = output.has_failures() ? kExitJobFailed : kExitOk;
-  // Every target of an ended job has a final record. Earlier records may precede
-  // --position.
-  if (silent.empty() || arguments.position > 0) return code;
-  return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
+  return PrintLogs(console, line.json, *client, id, arguments.logs,
+                   {.noun = "job", .command = absl::StrCat("muster job logs -f ", id)});
 }
 
 // Returns the URI of an identity: `text` is one, a name with its kind, or the name of an operator.
@@ -277,16 +296,7 @@ void AddJobCommands(CommandLine& line) {
                   "with --node on one of these nodes.",
        .example = "muster job logs -f 0123456789abcdef0123456789abcdef"},
       arguments, Logs);
-  logs.add_flag("-f,--follow", arguments->follow, "Follow the output until the job has ended");
-  logs.add_option("--node", arguments->nodes, "Only these nodes, separated by commas")
-      ->type_name("NAME,...")
-      ->delimiter(',');
-  AllowRange(
-      *logs.add_option("--position", arguments->position,
-                       "Start after this position, from a record of --json (default: at the first "
-                       "record)")
-           ->type_name("N"),
-      0, std::numeric_limits<int64_t>::max());
+  AddLogOptions(logs, "job", arguments->logs);
   CLI::App& cancel =
       AddJobCommand(line, group,
                     {.name = "cancel",

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -15,6 +16,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster::cli {
 namespace {
@@ -39,103 +41,114 @@ std::string FormatTime(const google::protobuf::Timestamp& time) {
   return HumanTime(FromProto(time), absl::Now());
 }
 
+std::string Version(const auto& document) {
+  return absl::StrCat(document.name(), "@", document.version());
+}
+
+// The two kinds of documents: their calls, and their words.
+struct TypeKind {
+  static auto Create(DeploymentClient& client, const std::string& text) {
+    return client.CreateType(text);
+  }
+  static auto Get(DeploymentClient& client, const std::string& reference) {
+    return client.GetType(reference);
+  }
+  using ListRequest = v1::ListTemplateTypesRequest;
+  static auto List(DeploymentClient& client, const ListRequest& request) {
+    return client.ListTypes(request);
+  }
+  static const auto& Items(const v1::ListTemplateTypesResponse& page) { return page.types(); }
+  static Table EmptyTable() { return Table({{"TYPE"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}}); }
+  static std::vector<std::string> Row(const v1::TemplateType& type) {
+    return {Version(type), FormatTime(type.create_time()), ShortName(type.created_by()),
+            type.description()};
+  }
+  static constexpr char kNone[] = "There are no template types. Store one: muster type push FILE";
+  static std::string Stored(const v1::TemplateType& type) {
+    return absl::StrCat("Template type ", Version(type),
+                        " is stored.\nDeploy it: muster deploy --type ", Version(type),
+                        " --node NODE --wait");
+  }
+};
+
+struct TemplateKind {
+  static auto Create(DeploymentClient& client, const std::string& text) {
+    return client.CreateTemplate(text);
+  }
+  static auto Get(DeploymentClient& client, const std::string& reference) {
+    return client.GetTemplate(reference);
+  }
+  using ListRequest = v1::ListTemplatesRequest;
+  static auto List(DeploymentClient& client, const ListRequest& request) {
+    return client.ListTemplates(request);
+  }
+  static const auto& Items(const v1::ListTemplatesResponse& page) { return page.templates(); }
+  static Table EmptyTable() {
+    return Table({{"TEMPLATE"}, {"TYPE"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
+  }
+  static std::vector<std::string> Row(const v1::Template& own) {
+    return {Version(own), own.type(), FormatTime(own.create_time()), ShortName(own.created_by()),
+            own.description()};
+  }
+  static constexpr char kNone[] =
+      "There are no templates. Store one: muster template create -f FILE";
+  static std::string Stored(const v1::Template& own) {
+    return absl::StrCat("Template ", Version(own), " of type ", own.type(),
+                        " is stored.\nDeploy it: muster deploy ", Version(own),
+                        " --node NODE --wait");
+  }
+};
+
 // Returns a document for people: JSON with a line for each value.
 std::string Indented(const std::string& document) {
-  const Json json = Json::parse(document, nullptr, /*allow_exceptions=*/false);
-  return json.is_discarded() ? document : json.dump(2, ' ', false, Json::error_handler_t::replace);
+  const auto [json, fault] = ParseExactJson<Json>(document);
+  return fault == JsonFault::kNone ? ExactJsonText(json, 2) : document;
 }
 
-absl::StatusOr<int> PushType(Console& console, const CommandLine& line,
-                             const DocumentArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto document, ReadFileBounded(arguments.file, kMaxDocumentFile));
+template <typename Kind>
+absl::StatusOr<int> Create(Console& console, const CommandLine& line,
+                           const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto text, ReadFileBounded(arguments.file, kMaxDocumentFile));
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  ASSIGN_OR_RETURN(const auto type, client->CreateType(document));
-  if (line.json) console.out << Dump(ToJson(type));
-  PrintMessage(console, absl::StrCat("Template type ", type.name(), "@", type.version(),
-                                     " is stored.\nDeploy it: muster deploy --type ", type.name(),
-                                     "@", type.version(), " --node NODE --wait"));
+  ASSIGN_OR_RETURN(const auto document, Kind::Create(*client, text));
+  if (line.json) console.out << Dump(ToJson(document));
+  PrintMessage(console, Kind::Stored(document));
   return kExitOk;
 }
 
-absl::StatusOr<int> ListTypes(Console& console, const CommandLine& line,
-                              const DocumentArguments& arguments) {
+template <typename Kind>
+absl::StatusOr<int> List(Console& console, const CommandLine& line,
+                         const DocumentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  v1::ListTemplateTypesRequest request;
+  typename Kind::ListRequest request;
   request.set_page_size(kPage);
   request.set_name(arguments.name);
   Json json = Json::array();
-  Table table({{"TYPE"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
+  Table table = Kind::EmptyTable();
   do {
-    ASSIGN_OR_RETURN(const auto page, client->ListTypes(request));
+    ASSIGN_OR_RETURN(const auto page, Kind::List(*client, request));
     request.set_page_token(page.next_page_token());
-    for (const v1::TemplateType& type : page.types()) {
-      if (line.json) json.push_back(ToJson(type));
-      table.AddRow({absl::StrCat(type.name(), "@", type.version()), FormatTime(type.create_time()),
-                    ShortName(type.created_by()), type.description()});
+    for (const auto& document : Kind::Items(page)) {
+      if (line.json) json.push_back(ToJson(document));
+      table.AddRow(Kind::Row(document));
     }
   } while (!request.page_token().empty());
   if (line.json) {
     console.out << Dump(json);
   } else if (table.empty()) {
-    PrintMessage(console, "There are no template types. Store one: muster type push FILE");
+    PrintMessage(console, Kind::kNone);
   } else {
     console.out << table.Render(console.width);
   }
   return kExitOk;
 }
 
-absl::StatusOr<int> ShowType(Console& console, const CommandLine& line,
-                             const DocumentArguments& arguments) {
+template <typename Kind>
+absl::StatusOr<int> Show(Console& console, const CommandLine& line,
+                         const DocumentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  ASSIGN_OR_RETURN(const auto type, client->GetType(arguments.reference));
-  console.out << (line.json ? Dump(ToJson(type)) : Indented(type.document()) + "\n");
-  return kExitOk;
-}
-
-absl::StatusOr<int> CreateTemplate(Console& console, const CommandLine& line,
-                                   const DocumentArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto document, ReadFileBounded(arguments.file, kMaxDocumentFile));
-  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  ASSIGN_OR_RETURN(const auto own, client->CreateTemplate(document));
-  if (line.json) console.out << Dump(ToJson(own));
-  PrintMessage(console, absl::StrCat("Template ", own.name(), "@", own.version(), " of type ",
-                                     own.type(), " is stored.\nDeploy it: muster deploy ",
-                                     own.name(), "@", own.version(), " --node NODE --wait"));
-  return kExitOk;
-}
-
-absl::StatusOr<int> ListTemplates(Console& console, const CommandLine& line,
-                                  const DocumentArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  v1::ListTemplatesRequest request;
-  request.set_page_size(kPage);
-  request.set_name(arguments.name);
-  Json json = Json::array();
-  Table table({{"TEMPLATE"}, {"TYPE"}, {"CREATED"}, {"BY"}, {"DESCRIPTION"}});
-  do {
-    ASSIGN_OR_RETURN(const auto page, client->ListTemplates(request));
-    request.set_page_token(page.next_page_token());
-    for (const v1::Template& own : page.templates()) {
-      if (line.json) json.push_back(ToJson(own));
-      table.AddRow({absl::StrCat(own.name(), "@", own.version()), own.type(),
-                    FormatTime(own.create_time()), ShortName(own.created_by()), own.description()});
-    }
-  } while (!request.page_token().empty());
-  if (line.json) {
-    console.out << Dump(json);
-  } else if (table.empty()) {
-    PrintMessage(console, "There are no templates. Store one: muster template create -f FILE");
-  } else {
-    console.out << table.Render(console.width);
-  }
-  return kExitOk;
-}
-
-absl::StatusOr<int> ShowTemplate(Console& console, const CommandLine& line,
-                                 const DocumentArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  ASSIGN_OR_RETURN(const auto own, client->GetTemplate(arguments.reference));
-  console.out << (line.json ? Dump(ToJson(own)) : Indented(own.document()) + "\n");
+  ASSIGN_OR_RETURN(const auto document, Kind::Get(*client, arguments.reference));
+  console.out << (line.json ? Dump(ToJson(document)) : Indented(document.document()) + "\n");
   return kExitOk;
 }
 
@@ -184,7 +197,7 @@ void AddTemplateCommands(CommandLine& line) {
        .details = "A version never changes: the same document again is a success, another document "
                   "with this version is refused.",
        .example = "muster type push shell.yaml"},
-      arguments, PushType);
+      arguments, Create<TypeKind>);
   push.add_option("FILE", arguments->file, "The document, in YAML or JSON")
       ->required()
       ->type_name("");
@@ -192,12 +205,12 @@ void AddTemplateCommands(CommandLine& line) {
           {.name = "list",
            .summary = "List the template types, the newest version first",
            .example = "muster type list"},
-          arguments, ListTypes);
+          arguments, List<TypeKind>);
   AddShow(line, types,
           {.name = "show",
            .summary = "Print the document of a template type",
            .example = "muster type show shell@1.0.0"},
-          "TYPE", arguments, ShowType);
+          "TYPE", arguments, Show<TypeKind>);
 
   CLI::App& templates =
       AddCommand(line.app, {.name = "template",
@@ -213,7 +226,7 @@ void AddTemplateCommands(CommandLine& line) {
        .details = "A version never changes: the same document again is a success, another document "
                   "with this version is refused. The template may not widen what its type decides.",
        .example = "muster template create -f web.yaml"},
-      arguments, CreateTemplate);
+      arguments, Create<TemplateKind>);
   create.add_option("-f,--file", arguments->file, "The document, in YAML or JSON")
       ->required()
       ->type_name(kFileValue);
@@ -221,12 +234,12 @@ void AddTemplateCommands(CommandLine& line) {
           {.name = "list",
            .summary = "List the templates, the newest version first",
            .example = "muster template list"},
-          arguments, ListTemplates);
+          arguments, List<TemplateKind>);
   AddShow(line, templates,
           {.name = "show",
            .summary = "Print the document of a template",
            .example = "muster template show web@1.4.0"},
-          "TEMPLATE", arguments, ShowTemplate);
+          "TEMPLATE", arguments, Show<TemplateKind>);
 }
 
 }  // namespace muster::cli

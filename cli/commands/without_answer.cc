@@ -3,18 +3,42 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "cli/output/format.h"
 #include "services/common/base/names.h"
 #include "services/common/base/strings.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kNodesNamed = 10;
+// After this time, twice this time and so on, the nodes without an answer are named.
+constexpr absl::Duration kReminderAfter = absl::Seconds(5);
 
 std::string NamedText(const std::string& what, const std::vector<std::string>& nodes) {
   if (nodes.empty()) return "";
   return absl::StrCat(what, ": ", Printable(ListNames(nodes, kNodesNamed)), "\n");
+}
+
+// Names the nodes without an answer, if they are not those in `*printed`.
+void PrintWithoutAnswer(JobOutput& output, const OperatorContext& context,
+                        std::vector<std::string> nodes, const std::string& cancel,
+                        std::string* printed) {
+  const auto attached = ListAllAttached(context);
+  if (nodes.empty() && attached.ok()) {
+    for (const auto& [name, child] : *attached) {
+      if (!child.is_relay()) nodes.push_back(name);
+    }
+  }
+  const std::string text = WithoutAnswerText(output.WithoutAnswer(nodes), attached);
+  if (text == *printed) return;
+  *printed = text;
+  if (text.empty()) return;
+  const v1::Job& job = output.job();
+  output.PrintNotice(absl::StrCat("Nodes without an answer:\n", text, "The job ends at ",
+                                  HumanTime(FromProto(job.deadline()), absl::Now()),
+                                  " at the latest.\nCancel it: ", cancel));
 }
 
 }  // namespace
@@ -37,6 +61,14 @@ std::string WithoutAnswerText(const std::vector<std::string>& nodes,
   }
   return NamedText("not responding", std::move(not_responding)) +
          NamedText("unreachable", std::move(unreachable));
+}
+
+WatchReminder RemindOfSilentNodes(JobOutput& output, const OperatorContext& context,
+                                  const std::vector<std::string>& nodes,
+                                  const std::string& cancel) {
+  return {kReminderAfter, [&output, &context, nodes, cancel, printed = std::string()]() mutable {
+            PrintWithoutAnswer(output, context, nodes, cancel, &printed);
+          }};
 }
 
 }  // namespace muster::cli

@@ -2,16 +2,20 @@
 
 #include <algorithm>
 #include <cstring>
-#include <vector>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/output/format.h"
+#include "cli/output/job_next_step.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
 #include "services/common/base/sha256.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster::cli {
 namespace {
@@ -20,10 +24,7 @@ constexpr int kNodesShown = 50;
 constexpr int kFilesShown = 20;
 
 // Returns null for text that is no JSON.
-Json ParsedOrNull(const std::string& text) {
-  Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  return json.is_discarded() ? Json(nullptr) : json;
-}
+Json ParsedOrNull(const std::string& text) { return ParseExactJson<Json>(text).value; }
 
 std::string TimeOrEmpty(bool has_time, const google::protobuf::Timestamp& time) {
   return has_time ? Rfc3339(FromProto(time)) : "";
@@ -42,8 +43,78 @@ std::string Outcome(const v1::Deployment& deployment, const v1::DeploymentNode& 
     return "unknown: the root relay has no outcome of this node";
   }
   if (!node.has_final()) return node.has_start_time() ? "running" : "waiting";
-  const std::string failure = FailureText(node.final());
-  return failure.empty() ? "succeeded" : failure;
+  return FailureText(node.final()).empty() ? "succeeded" : OutcomeText(node.final());
+}
+
+// Returns the nodes by name: the failed ones, those that have not ended, and the others.
+std::vector<const v1::DeploymentNode*> FailedFirst(const v1::Deployment& deployment) {
+  const auto rank = [&](const v1::DeploymentNode* node) {
+    if (!node->has_final()) return HasEnded(deployment) ? 0 : 1;
+    return FailureText(node->final()).empty() ? 2 : 0;
+  };
+  std::vector<const v1::DeploymentNode*> nodes;
+  for (const v1::DeploymentNode& node : deployment.nodes()) nodes.push_back(&node);
+  std::ranges::sort(nodes, {}, [&](const v1::DeploymentNode* node) {
+    return std::pair(rank(node), std::string_view(node->node()));
+  });
+  return nodes;
+}
+
+void AddSubject(const v1::Deployment& deployment, Table* table) {
+  const auto human = [](const google::protobuf::Timestamp& time) {
+    return HumanTime(FromProto(time), absl::Now());
+  };
+  if (!deployment.template_().empty()) table->AddRow({"template", deployment.template_()});
+  table->AddRow({"type", deployment.type()});
+  table->AddRow({"action", deployment.action()});
+  table->AddRow({"image", deployment.image()});
+  table->AddRow({"state", StateWord(deployment.state())});
+  if (!deployment.problem().empty()) table->AddRow({"problem", deployment.problem()});
+  table->AddRow({"created", absl::StrCat(human(deployment.create_time()), " by ",
+                                         ShortName(deployment.created_by()))});
+  if (deployment.has_end_time()) table->AddRow({"ended", human(deployment.end_time())});
+  table->AddRow({"job", deployment.job()});
+  for (const v1::DeploymentParameter& parameter : deployment.parameters()) {
+    table->AddRow(
+        {"parameter", absl::StrCat(parameter.name(), " = ",
+                                   parameter.sensitive() ? "(sensitive)" : parameter.value(), "  (",
+                                   parameter.source(), ")")});
+  }
+}
+
+void AddFiles(const v1::Deployment& deployment, Table* table) {
+  for (int i = 0; i < std::min(deployment.files_size(), kFilesShown); ++i) {
+    const v1::DeploymentFile& file = deployment.files(i);
+    table->AddRow({"file", absl::StrCat(Printable(file.path()), "  ", HumanSize(file.size()),
+                                        "  sha256 ", ToHex(file.sha256()).substr(0, 12))});
+  }
+  if (deployment.files_size() <= kFilesShown) return;
+  table->AddRow(
+      {"", absl::StrCat("and ", deployment.files_size() - kFilesShown, " more files: --json")});
+}
+
+void AddNodes(const v1::Deployment& deployment, Table* table) {
+  int shown = 0;
+  for (const v1::DeploymentNode* node : FailedFirst(deployment)) {
+    if (++shown > kNodesShown) continue;
+    table->AddRow({"node", absl::StrCat(node->node(), ": ", Outcome(deployment, *node))});
+    for (const auto& output : node->outputs().outputs()) {
+      table->AddRow(
+          {"output", absl::StrCat(node->node(), ": ", output.name(), " = ",
+                                  output.value().empty() ? "(sensitive)" : output.value())});
+    }
+  }
+  if (shown > kNodesShown) {
+    table->AddRow({"", absl::StrCat("and ", shown - kNodesShown, " more nodes: --json")});
+  }
+}
+
+std::string WithoutRecordText(const v1::Deployment& deployment) {
+  const int64_t count = WithoutRecord(deployment);
+  const std::string nodes = absl::StrCat(count, " of ", deployment.targets(),
+                                         deployment.targets() == 1 ? " node" : " nodes");
+  if (HasEnded(deployment)) return absl::StrCat("no record of ", nodes);
+  return absl::StrCat("nothing received yet from ", nodes);
 }
 
 }  // namespace
@@ -123,48 +194,24 @@ std::string SubjectOf(const v1::Deployment& deployment) {
   return deployment.template_().empty() ? deployment.type() : deployment.template_();
 }
 
-std::string DeploymentTable(const v1::Deployment& deployment, int width) {
-  const auto human = [](const google::protobuf::Timestamp& time) {
-    return HumanTime(FromProto(time), absl::Now());
-  };
+int64_t WithoutRecord(const v1::Deployment& deployment) {
+  return std::max<int64_t>(deployment.targets() - deployment.nodes_size(), 0);
+}
+
+std::string DeploymentTable(const v1::Deployment& deployment,
+                            const std::vector<std::string>& waiting, int width) {
   Table table({{"DEPLOYMENT"}, {deployment.deployment()}});
-  if (!deployment.template_().empty()) table.AddRow({"template", deployment.template_()});
-  table.AddRow({"type", deployment.type()});
-  table.AddRow({"action", deployment.action()});
-  table.AddRow({"image", deployment.image()});
-  table.AddRow({"state", StateWord(deployment.state())});
-  if (!deployment.problem().empty()) table.AddRow({"problem", deployment.problem()});
-  table.AddRow({"created", absl::StrCat(human(deployment.create_time()), " by ",
-                                        ShortName(deployment.created_by()))});
-  if (deployment.has_end_time()) table.AddRow({"ended", human(deployment.end_time())});
-  table.AddRow({"job", deployment.job()});
-  for (const v1::DeploymentParameter& parameter : deployment.parameters()) {
-    table.AddRow(
-        {"parameter", absl::StrCat(parameter.name(), " = ",
-                                   parameter.sensitive() ? "(sensitive)" : parameter.value(), "  (",
-                                   parameter.source(), ")")});
-  }
-  for (int i = 0; i < std::min(deployment.files_size(), kFilesShown); ++i) {
-    const v1::DeploymentFile& file = deployment.files(i);
-    table.AddRow({"file", absl::StrCat(Printable(file.path()), "  ", HumanSize(file.size()),
-                                       "  sha256 ", ToHex(file.sha256()).substr(0, 12))});
-  }
-  if (deployment.files_size() > kFilesShown) {
-    table.AddRow(
-        {"", absl::StrCat("and ", deployment.files_size() - kFilesShown, " more files: --json")});
-  }
-  int shown = 0;
+  AddSubject(deployment, &table);
+  AddFiles(deployment, &table);
+  AddNodes(deployment, &table);
+  if (WithoutRecord(deployment) > 0) table.AddRow({"waiting", WithoutRecordText(deployment)});
+  for (const std::string& why : waiting) table.AddRow({"", why});
+  std::set<std::string> steps;
   for (const v1::DeploymentNode& node : deployment.nodes()) {
-    if (++shown > kNodesShown) continue;
-    table.AddRow({"node", absl::StrCat(node.node(), ": ", Outcome(deployment, node))});
-    for (const auto& output : node.outputs().outputs()) {
-      table.AddRow(
-          {"output", absl::StrCat(node.node(), ": ", output.name(), " = ",
-                                  output.value().empty() ? "(sensitive)" : output.value())});
-    }
+    if (node.has_final()) steps.insert(NextStepAfter(node.final(), /*in_container=*/true));
   }
-  if (shown > kNodesShown) {
-    table.AddRow({"", absl::StrCat("and ", shown - kNodesShown, " more nodes: --json")});
+  for (const std::string& step : steps) {
+    if (!step.empty()) table.AddRow({"next", step});
   }
   return table.Render(width);
 }

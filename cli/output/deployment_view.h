@@ -2,7 +2,9 @@
 #ifndef MUSTER_CLI_OUTPUT_DEPLOYMENT_VIEW_H_
 #define MUSTER_CLI_OUTPUT_DEPLOYMENT_VIEW_H_
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "cli/output/json_view.h"
 #include "muster/v1/deployments.pb.h"
@@ -24,8 +26,13 @@ Json ToJson(const v1::Deployment& deployment);
 // Returns "web@1.4.0", or "shell@1.0.0" for a type that is deployed alone.
 std::string SubjectOf(const v1::Deployment& deployment);
 
-// Returns the state, the parameters with their sources, and the outcome of each node.
-std::string DeploymentTable(const v1::Deployment& deployment, int width);
+// Returns the number of nodes without a record.
+int64_t WithoutRecord(const v1::Deployment& deployment);
+
+// Returns the state, the parameters with their sources, the outcome of each node, the failed ones
+// first, and the next steps. `waiting`: why nodes have not sent a record, or not the last one.
+std::string DeploymentTable(const v1::Deployment& deployment,
+                            const std::vector<std::string>& waiting, int width);
 
 }  // namespace muster::cli
 

@@ -3,30 +3,22 @@
 #include <ostream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
+#include "cli/output/job_next_step.h"
 #include "cli/output/job_view.h"
-#include "services/common/base/error.h"
-#include "services/common/errors/jobs.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kFailuresShown = 20;
 
-// Removes the date of today from the times in a text of a service.
-std::string WithoutToday(const std::string& text) {
-  return absl::StrReplaceAll(
-      text, {{absl::FormatTime("%Y-%m-%d ", absl::Now(), absl::UTCTimeZone()), ""}});
-}
-
 }  // namespace
 
-JobOutput::JobOutput(Console& console, bool json)
+JobOutput::JobOutput(Console& console, bool json, JobReport report)
     : console_(console),
       json_(json),
+      report_(report),
       lines_([this](const std::string& node, v1::JobStream stream, std::string_view line) {
         PrintLine(node, stream, line);
       }) {}
@@ -81,7 +73,7 @@ void JobOutput::HandleRecord(const v1::JobRecord& record, std::optional<int64_t>
       break;
     case v1::JobRecord::kBranch:
       HideSummary();
-      PrintMessage(console_, Printable(WithoutToday(record.branch().detail())));
+      PrintMessage(console_, BranchText(record.branch()));
       break;
     default:
       break;
@@ -119,16 +111,14 @@ void JobOutput::PrintRemark(const v1::JobRecord& record) {
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {
   if (FailureText(record.final()).empty()) return failed_.erase(record.node()) > 0;
-  for (const absl::Status& failure :
-       {errors::PolicyRefused(""), errors::PolicyUnusable(""), errors::AgentDied()}) {
-    if (record.final().reason() == ReasonOf(failure)) next_steps_.insert(NextStepOf(failure));
-  }
+  next_steps_.insert(NextStepAfter(record.final(), !job_.image().empty()));
   return failed_.insert(record.node()).second;
 }
 
 void JobOutput::PrintOutcome(const v1::JobRecord& record) {
   const std::string failure = Printable(FailureText(record.final()));
-  if (!SetFailed(record) || (!failure.empty() && failed_.size() > kFailuresShown)) return;
+  if (!SetFailed(record) || report_ == JobReport::kOutput) return;
+  if (!failure.empty() && failed_.size() > kFailuresShown) return;
   HideSummary();
   PrintMessage(console_, failure.empty()
                              ? absl::StrCat(record.node(), " succeeded; its report came late")
@@ -136,12 +126,12 @@ void JobOutput::PrintOutcome(const v1::JobRecord& record) {
 }
 
 void JobOutput::HandleResponse(const v1::WatchJobResponse& response) {
+  if (response.has_job()) job_ = response.job();
   for (int i = 0; i < response.records_size(); ++i) {
     const bool last = i + 1 == response.records_size();
     HandleRecord(response.records(i), last ? std::optional(response.position()) : std::nullopt);
   }
   console_.out.flush();
-  if (response.has_job()) job_ = response.job();
   if (!json_) ShowSummary(job_);
 }
 
@@ -161,7 +151,7 @@ void JobOutput::HideSummary() {
 int JobOutput::Finish(const v1::Job& job) {
   HideSummary();
   console_.out.flush();
-  if (!json_) {
+  if (!json_ && report_ == JobReport::kAll) {
     if (failed_.size() > kFailuresShown) {
       PrintMessage(console_,
                    absl::StrCat("... and ", failed_.size() - kFailuresShown,
@@ -169,7 +159,9 @@ int JobOutput::Finish(const v1::Job& job) {
     }
     PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
                                         StateWord(job.state()), "."));
-    for (const std::string& step : next_steps_) PrintMessage(console_, " next: " + step);
+    for (const std::string& step : next_steps_) {
+      if (!step.empty()) PrintMessage(console_, " next: " + step);
+    }
   }
   return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;
 }

@@ -15,12 +15,15 @@
 
 namespace muster::cli {
 
+// kOutput: without the failures of nodes and the summary, which the caller prints at the end.
+enum class JobReport { kAll, kOutput };
+
 // Prints the lines of the nodes to stdout as "<node>: line", or each record as JSON. On a terminal,
 // a last line shows the progress of the job. At the end, prints the failed nodes and the reasons.
 // Not thread-safe.
 class JobOutput {
  public:
-  JobOutput(Console& console, bool json);
+  JobOutput(Console& console, bool json, JobReport report = JobReport::kAll);
 
   void HandleResponse(const v1::WatchJobResponse& response);
 
@@ -32,6 +35,9 @@ class JobOutput {
 
   // Returns the job of the last response that had it.
   const v1::Job& job() const { return job_; }
+
+  // Removes the progress of the job from the terminal.
+  void HideSummary();
 
   // Prints the number of failures that were not printed, a summary, and the next steps after those
   // failures that have one. Returns the exit code: 0 if the command succeeded on every node.
@@ -52,10 +58,10 @@ class JobOutput {
   void PrintOutcome(const v1::JobRecord& record);
   void PrintLine(const std::string& node, v1::JobStream stream, std::string_view line);
   void ShowSummary(const v1::Job& job);
-  void HideSummary();
 
   Console& console_;
   const bool json_;
+  const JobReport report_;
   NodeLines lines_;
   std::set<std::string> answered_;      // nodes with a record
   std::set<std::string> failed_;        // nodes whose last final record is a failure

@@ -102,6 +102,42 @@ TEST_F(JobOutputTest, CommandWithoutArgumentsIsItsActionAndClasses) {
   EXPECT_EQ(QuotedCommand(job), "/bin/echo 'a b'");
 }
 
+TEST_F(JobOutputTest, DeploymentIsNamedByItsTemplateOrItsImage) {
+  v1::Job job;
+  job.set_action("deployment");
+  job.set_image("registry.example/types/greet@sha256:0123");
+  EXPECT_EQ(QuotedCommand(job, "hi@1.4.0"), "deployment of hi@1.4.0");
+  EXPECT_EQ(QuotedCommand(job), "deployment of the image registry.example/types/greet");
+}
+
+TEST_F(JobOutputTest, FailureIsNotCalledSoTwice) {
+  ReceiveFailure("n1", v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID");
+  EXPECT_EQ(err_.str(), "n1 failed: OUTPUTS_INVALID\n");
+}
+
+TEST_F(JobOutputTest, OutputAloneHasNoFailuresAndNoSummary) {
+  JobOutput output(console_, /*json=*/false, JobReport::kOutput);
+  v1::WatchJobResponse response;
+  for (int i = 0; i < 2; ++i) response.add_records()->set_node("n1");
+  response.mutable_records(0)->mutable_output()->set_data("line\n");
+  response.mutable_records(1)->mutable_final()->set_outcome(v1::JOB_OUTCOME_LOST);
+  output.HandleResponse(response);
+  output.Finish(v1::Job());
+  EXPECT_EQ(out_.str(), "n1: line\n");
+  EXPECT_EQ(err_.str(), "");
+  EXPECT_TRUE(output.has_failures());
+}
+
+TEST_F(JobOutputTest, RefusedContainerHasTheNextStepOfContainers) {
+  v1::WatchJobResponse response;
+  response.mutable_job()->set_image("a@sha256:0");
+  response.add_records()->mutable_final()->set_outcome(v1::JOB_OUTCOME_REFUSED);
+  response.mutable_records(0)->mutable_final()->set_reason("POLICY_REFUSED");
+  output_.HandleResponse(response);
+  output_.Finish(v1::Job());
+  EXPECT_THAT(err_.str(), HasSubstr("\n next: Correct the policy file on the node"));
+}
+
 TEST_F(JobOutputTest, RecordOfABranchIsNoAnswer) {
   v1::WatchJobResponse response;
   response.add_records()->mutable_branch()->set_detail("relay r1 is unreachable");

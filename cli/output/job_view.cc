@@ -2,17 +2,22 @@
 
 #include <csignal>
 #include <cstring>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "absl/time/clock.h"
 #include "cli/output/format.h"
 #include "services/common/base/shell_quote.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster::cli {
 namespace {
@@ -82,8 +87,7 @@ Json ToJson(const v1::Job& job) {
 Json ToJson(const v1::JobRecord::Outputs& outputs) {
   Json json = Json::object();
   for (const auto& output : outputs.outputs()) {
-    const Json value = Json::parse(output.value(), nullptr, /*allow_exceptions=*/false);
-    json[output.name()] = value.is_discarded() ? Json(nullptr) : value;
+    json[output.name()] = ParseExactJson<Json>(output.value()).value;
   }
   return json;
 }
@@ -160,10 +164,22 @@ std::string FailureText(const v1::JobRecord::Final& final) {
     return absl::StrCat("exit code ", final.exit_code(), final.detail().empty() ? "" : ": ",
                         final.detail());
   }
-  std::string text = OutcomeWord(final.outcome());
-  if (!final.reason().empty()) absl::StrAppend(&text, ": ", final.reason());
-  if (!final.detail().empty()) absl::StrAppend(&text, ": ", final.detail());
-  return text;
+  std::vector<std::string> parts = {OutcomeWord(final.outcome()), final.reason(), final.detail()};
+  std::erase(parts, "");
+  // What has failed is a failure: the word says nothing more.
+  if (final.outcome() == v1::JOB_OUTCOME_FAILED && parts.size() > 1) parts.erase(parts.begin());
+  return absl::StrJoin(parts, ": ");
+}
+
+std::string OutcomeText(const v1::JobRecord::Final& final) {
+  const bool has_word =
+      final.outcome() != v1::JOB_OUTCOME_EXITED && final.outcome() != v1::JOB_OUTCOME_FAILED;
+  return absl::StrCat(has_word ? "" : "failed: ", FailureText(final));
+}
+
+std::string BranchText(const v1::JobRecord::Branch& branch) {
+  return Printable(absl::StrReplaceAll(
+      branch.detail(), {{absl::FormatTime("%Y-%m-%d ", absl::Now(), absl::UTCTimeZone()), ""}}));
 }
 
 std::string ShortName(std::string_view uri) {
@@ -176,7 +192,11 @@ std::string ShortName(std::string_view uri) {
   return std::string(name);
 }
 
-std::string QuotedCommand(const v1::Job& job) {
+std::string QuotedCommand(const v1::Job& job, const std::string& subject) {
+  if (job.action() == kDeploymentAction) {
+    if (!subject.empty()) return absl::StrCat("deployment of ", subject);
+    return absl::StrCat("deployment of the image ", job.image().substr(0, job.image().find('@')));
+  }
   if (job.argv_size() == 0 && !job.image().empty()) return "the command of the image";
   if (job.argv_size() > 0) return absl::StrJoin(job.argv(), " ", AppendShellWord);
   // An action without arguments, such as a remote run of Rudder, is defined by the node's policy.

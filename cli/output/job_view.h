@@ -28,12 +28,20 @@ int64_t DoneCount(const v1::Job& job);
 // Returns "12 of 20 nodes done (1 failed), 6 running, 2 waiting".
 std::string SummaryLine(const v1::Job& job);
 
-// Returns "exit code 2", "refused: POLICY_REFUSED: ...", or an empty text if the command exited
-// with 0.
+// Returns "exit code 2", "OUTPUTS_INVALID: ...", "refused: POLICY_REFUSED: ...", or an empty text
+// if the command exited with 0.
 std::string FailureText(const v1::JobRecord::Final& final);
 
-// Returns the arguments quoted for a shell, or "rudder -D info" for an action without arguments.
-std::string QuotedCommand(const v1::Job& job);
+// Returns the same after "failed: ", unless it has its own word: "refused: ...", "timed-out: ...".
+std::string OutcomeText(const v1::JobRecord::Final& final);
+
+// Returns the text of a branch for a terminal, with the time of day for times of today.
+std::string BranchText(const v1::JobRecord::Branch& branch);
+
+// Returns the arguments quoted for a shell, "rudder -D info" for an action without arguments, or
+// "deployment of hi@1.4.0". `subject`: the template of a deployment; if it is empty, the name of
+// the image.
+std::string QuotedCommand(const v1::Job& job, const std::string& subject = "");
 
 // Returns "alice" for the URI of an operator, and the URI without the fleet for others.
 std::string ShortName(std::string_view uri);

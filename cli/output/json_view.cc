@@ -5,6 +5,7 @@
 
 #include "cli/output/format.h"
 #include "services/common/base/utf8.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster::cli {
 namespace {
@@ -163,7 +164,7 @@ Json ToJson(const v1::EnrolledNode& node) {
 }
 
 std::string Dump(const Json& json) {
-  const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string text = ExactJsonText(json);
   std::string line;
   line.reserve(text.size() + 1);
   for (std::string_view left = text; !left.empty();) {

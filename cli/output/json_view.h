@@ -36,8 +36,9 @@ Json ToJson(const v1::Operator& person);
 Json ToJson(const v1::JoinToken& token);
 Json ToJson(const v1::EnrolledNode& node);
 
-// Returns one line for stdout. Replaces bytes that are not UTF-8, so that it never fails. Escapes
-// the control characters that PrintableLength names: C1 and bidirectional marks, too.
+// Returns one line for stdout. Numbers of exact_json.h keep their text. Replaces bytes that are not
+// UTF-8, so that it never fails. Escapes the control characters that PrintableLength names: C1 and
+// bidirectional marks, too.
 std::string Dump(const Json& json);
 
 }  // namespace muster::cli

@@ -19,6 +19,7 @@ namespace muster::cli {
 namespace {
 
 constexpr int kPage = 1'000;
+constexpr absl::Duration kShortLimit = absl::Seconds(3);
 
 }  // namespace
 
@@ -147,6 +148,20 @@ absl::StatusOr<v1::ListDeploymentsResponse> DeploymentClient::List(
     const v1::ListDeploymentsRequest& request) {
   return CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments, request,
                    stubs_->Subject("the list of deployments"));
+}
+
+absl::StatusOr<std::map<std::string, std::string>> DeploymentClient::SubjectsByJob() {
+  v1::ListDeploymentsRequest request;
+  request.set_page_size(kPage);
+  ASSIGN_OR_RETURN(const auto list,
+                   CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments,
+                             request, stubs_->Subject("the list of deployments"),
+                             {.limit = kShortLimit, .retry_for = absl::ZeroDuration()}));
+  std::map<std::string, std::string> subjects;
+  for (const v1::Deployment& one : list.deployments()) {
+    subjects.emplace(one.job(), one.template_().empty() ? one.type() : one.template_());
+  }
+  return subjects;
 }
 
 absl::StatusOr<std::string> DeploymentClient::Resolve(const std::string& text) {

@@ -2,6 +2,7 @@
 #ifndef MUSTER_CLI_RPC_DEPLOYMENT_CLIENT_H_
 #define MUSTER_CLI_RPC_DEPLOYMENT_CLIENT_H_
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -39,6 +40,9 @@ class DeploymentClient {
   // Returns the deployment without nodes. It may have to be cancelled at the root relay first.
   absl::StatusOr<v1::Deployment> Cancel(const std::string& deployment);
   absl::StatusOr<v1::ListDeploymentsResponse> List(const v1::ListDeploymentsRequest& request);
+  // Returns the template, or the type, of each of the newest 1,000 deployments, by its job. Does
+  // not wait long for the service: it is for commands that can do without.
+  absl::StatusOr<std::map<std::string, std::string>> SubjectsByJob();
 
   // Returns the id of the deployment that `text` names: an id, or a unique prefix of one.
   absl::StatusOr<std::string> Resolve(const std::string& text);

@@ -15,7 +15,6 @@
 #include "cli/rpc/watch_retry.h"
 #include "muster/v1/attachment.grpc.pb.h"
 #include "muster/v1/jobs.grpc.pb.h"
-#include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/call_end.h"
@@ -27,7 +26,7 @@ namespace muster::cli {
 namespace {
 
 constexpr absl::Duration kPause = absl::Milliseconds(500);
-constexpr size_t kIdBytes = 16;
+constexpr absl::Duration kReadLimit = absl::Seconds(10);
 
 // Returns true if a service may have handled a call that failed so.
 bool MayHaveEffect(const absl::Status& failure) {
@@ -67,8 +66,6 @@ JobClient::JobClient(const OperatorContext& context) : stubs_(std::make_unique<S
 }
 
 JobClient::~JobClient() = default;
-
-std::string JobClient::NewJobId() { return RandomHex(kIdBytes); }
 
 absl::StatusOr<v1::Job> JobClient::Submit(CommandForNodes command, v1::SubmitJobRequest request,
                                           bool* may_run) {
@@ -146,6 +143,27 @@ absl::StatusOr<v1::Job> JobClient::Watch(
     const bool retried = IsWatchRetried(status, absl::Now() - last_response);
     if (!retried || !SleepUnlessInterrupted(kPause)) return FromService(status, subject);
   }
+}
+
+absl::StatusOr<v1::Job> JobClient::Read(
+    const v1::WatchJobRequest& request,
+    const std::function<void(const v1::WatchJobResponse&)>& on_response) {
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kReadLimit));
+  const InterruptHook hook([&context] { context.TryCancel(); });
+  const auto stream = stubs_->jobs->WatchJob(&context, request);
+  v1::WatchJobResponse response;
+  v1::Job job;
+  bool done = false;
+  while (!done && stream->Read(&response)) {
+    if (response.has_job()) job = response.job();
+    on_response(response);
+    done = response.records().empty();  // the end of the stored records
+  }
+  if (done) context.TryCancel();
+  const absl::Status status = AwaitCallEnd(context, [&] { return stream->Finish(); });
+  if (status.ok() || done) return job;
+  return FromService(status, absl::StrCat("job ", request.job(), " at ", stubs_->relay));
 }
 
 }  // namespace muster::cli

@@ -32,9 +32,6 @@ class JobClient {
   explicit JobClient(const OperatorContext& context);
   ~JobClient();
 
-  // Returns a new id for Command.job.
-  static std::string NewJobId();
-
   // Submits a signed command, and repeats it while it is not known whether the relay has it, for
   // some seconds. After an error `*may_run` states whether the relay may have accepted the job.
   absl::StatusOr<v1::Job> Submit(CommandForNodes command, v1::SubmitJobRequest request,
@@ -49,6 +46,10 @@ class JobClient {
   absl::StatusOr<v1::Job> Watch(v1::WatchJobRequest request,
                                 const std::function<bool(const v1::WatchJobResponse&)>& on_response,
                                 const WatchReminder& reminder = {});
+
+  // Reads what the relay has stored, in one call of a few seconds. Returns the state of the job.
+  absl::StatusOr<v1::Job> Read(const v1::WatchJobRequest& request,
+                               const std::function<void(const v1::WatchJobResponse&)>& on_response);
 
   absl::StatusOr<v1::ListAttachedResponse> ListAttached(const v1::ListAttachedRequest& request);
 

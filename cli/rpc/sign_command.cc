@@ -20,8 +20,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kIdBytes = kJobIdSize / 2;
-
 absl::StatusOr<v1::CommandCertificate> IssueCertificate(const OperatorContext& context,
                                                         const SigningKey& key) {
   ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
@@ -40,13 +38,15 @@ absl::StatusOr<v1::CommandCertificate> IssueCertificate(const OperatorContext& c
 
 }  // namespace
 
+std::string NewCommandId() { return RandomHex(kJobIdSize / 2); }
+
 absl::StatusOr<CommandForNodes> SignForNodes(const OperatorContext& context, v1::Command command,
                                              std::vector<std::string> nodes) {
   ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
   ASSIGN_OR_RETURN(const auto certificate, IssueCertificate(context, key));
   command.set_fleet(context.fleet);
-  if (command.job().empty()) command.set_job(RandomHex(kIdBytes));
-  command.set_nonce(absl::HexStringToBytes(RandomHex(kIdBytes)));
+  if (command.job().empty()) command.set_job(NewCommandId());
+  command.set_nonce(absl::HexStringToBytes(NewCommandId()));
   CommandForNodes result;
   if (!command.targets().all()) {
     const TargetSet targets(std::move(nodes));

@@ -16,6 +16,9 @@ struct CommandForNodes {
   std::vector<std::string> nodes;  // as the signature has them; none for all nodes
 };
 
+// Returns a new id for a job or a deployment: kJobIdSize random digits.
+std::string NewCommandId();
+
 // Signs with a new key, whose signing certificate the aggregator issues. Sets the fleet, the nonce
 // and the targets of the command, and a new job id if it has none. Errors are marked with
 // FromService, or are usage errors for a command beyond the limits.

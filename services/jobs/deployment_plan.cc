@@ -13,6 +13,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/exact_json.h"
 #include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
@@ -30,7 +31,7 @@ void AddParameters(const std::map<std::string, ResolvedValue>& parameters,
     parameter.set_name(name);
     parameter.set_source(std::string(SourceName(resolved.source)));
     parameter.set_sensitive(resolved.sensitive);
-    if (!resolved.sensitive) parameter.set_value(resolved.value.dump());
+    if (!resolved.sensitive) parameter.set_value(ExactJsonText(resolved.value));
   }
 }
 

@@ -10,6 +10,7 @@
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/documents.h"
+#include "services/common/templates/exact_json.h"
 #include "services/common/templates/resolved_deployment.h"
 #include "services/common/templates/yaml_to_json.h"
 #include "services/jobs/page_size.h"
@@ -20,7 +21,7 @@ namespace {
 // Returns the document as JSON with sorted names.
 absl::StatusOr<std::string> Canonical(const std::string& text) {
   ASSIGN_OR_RETURN(const nlohmann::json json, YamlToJson(text));
-  std::string document = json.dump();
+  std::string document = ExactJsonText(json);
   if (document.size() > kMaxDocument) return errors::DocumentTooLarge(kMaxDocument >> 10);
   return document;
 }

@@ -241,7 +241,7 @@ func TestDeploymentIsRefusedWithAReason(t *testing.T) {
 		code      int
 		reason    string
 	}{
-		{[]string{"hi", "--set", "name=Bob"}, 67, "name"},
+		{[]string{"hi", "--set", "name=Bob"}, 67, `name: "Bob" is not one of the allowed values: "Ada" or "nobody"`},
 		{[]string{"hi"}, 67, "name: a value is required"},
 		{[]string{"hi", "--set", "name=Ada", "--set", "nmae=x"}, 67, "no such parameter"},
 		{[]string{"hi@9"}, 69, "template \"hi@9\" not found"},
@@ -253,16 +253,101 @@ func TestDeploymentIsRefusedWithAReason(t *testing.T) {
 	} {
 		out, err := d.Muster(append([]string{"deploy", "--node", "n1"}, c.arguments...)...)
 		wantExit(t, err, c.code, "")
-		if text := out + fmt.Sprint(err); !strings.Contains(text, c.reason) {
-			t.Errorf("muster deploy %v prints no %q: %s", c.arguments, c.reason, text)
+		text := out + fmt.Sprint(err)
+		if strings.Count(text, c.reason) != 1 || strings.Contains(text, "failed: failed") || !strings.Contains(text, "next") {
+			t.Errorf("muster deploy %v prints %q not once, or no next step: %s", c.arguments, c.reason, text)
 		}
 	}
 	check(t, os.WriteFile(filepath.Join(d.node.folder(), "policy.yaml"), []byte("containers:\n  - images: [\""+d.docker.Registry+"/types/*\"]\n"), 0o600))
 	out, err := d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--wait")
 	wantExit(t, err, 9, "")
-	if text := out + fmt.Sprint(err); !strings.Contains(text, "POLICY_REFUSED") {
+	if text := out + fmt.Sprint(err); strings.Count(text, "POLICY_REFUSED") != 1 || !strings.Contains(text, "actions: [container, deployment]") {
 		t.Errorf("a node without a rule for deployments: %s", text)
 	}
+	noContainers(t, d.docker)
+}
+
+// A number has the text that its author wrote, through the documents, the services, the node and the container.
+func TestNumbersOfADeploymentKeepTheirText(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t)
+	const script = `sed 's/.*"set":\(.*\)}/\1/' /state/parameters.json >/state/outputs/copy`
+	image := must(d.docker.PushBusybox("types/number", "/bin/sh", "-c", script))(t)
+	must(d.Muster("type", "push", d.write(t, "number.yaml", fmt.Sprintf(`
+apiVersion: muster/v1
+kind: TemplateType
+name: number
+version: 1.0.0
+image: %s
+contract: 1
+parameters:
+  given: {schema: {type: number}, value: 0.10}
+  set: {schema: {type: array, items: {type: number}}, required: true}
+outputs:
+  copy: {schema: {type: array, items: {type: number}}, required: true}
+`, image))))(t)
+	const numbers = "[9007199254740993,123456789012345678901234567890,0.12345678901234567890,1.10]"
+	out := must(d.Muster("deploy", "--type", "number", "--node", "n1", "--set", "set="+numbers, "--wait"))(t)
+	for _, want := range []string{"set = " + numbers, "given = 0.10  (type default)", "copy = " + numbers} {
+		if !strings.Contains(out, want) {
+			t.Errorf("muster deploy --wait prints no %q:\n%s", want, out)
+		}
+	}
+	var all []shownDeployment
+	check(t, d.JSON(&all, "deployment", "list"))
+	for _, command := range []string{"show", "outputs"} {
+		if out := must(d.Muster("deployment", command, "--json", all[0].Deployment))(t); !strings.Contains(out, numbers) {
+			t.Errorf("muster deployment %s --json prints %s", command, out)
+		}
+	}
+	if out := must(d.Muster("type", "show", "number"))(t); !strings.Contains(out, `"value": 0.10`) {
+		t.Errorf("muster type show prints %s", out)
+	}
+}
+
+// The list of jobs names what a deployment deploys, and its image if the jobs service does not answer.
+func TestJobListNamesTheTemplateOfADeployment(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t)
+	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1,missing", "--set", "name=Ada"))(t))
+	until(t, "the deployment has ended", func() bool { return d.show(t, id).State == "failed" })
+	job := d.show(t, id).Job
+	for _, arguments := range [][]string{{"job", "list"}, {"job", "show", job}} {
+		if out := must(d.Muster(arguments...))(t); !strings.Contains(out, "deployment of hi@1.4.0") {
+			t.Errorf("muster %v prints %s", arguments, out)
+		}
+	}
+	if out := must(d.Muster("job", "show", job))(t); !strings.Contains(out, "Correct the name") {
+		t.Errorf("muster job show prints no next step: %s", out)
+	}
+	// The same options as muster job logs.
+	if out := must(d.Muster("deployment", "logs", id, "--node", "n1"))(t); out != "n1: deploy for Ada\n" {
+		t.Errorf("muster deployment logs --node prints %q", out)
+	}
+	_, err := d.Muster("deployment", "logs", id, "--node", "missing")
+	wantExit(t, err, 9, "")
+	back := killAndHold(t, d.Fleet, fleet.Jobs)
+	if out := must(d.Muster("job", "list"))(t); !strings.Contains(out, "deployment of the image "+d.docker.Registry+"/types/greet") {
+		t.Errorf("muster job list without the jobs service prints %s", out)
+	}
+	back()
+}
+
+// The operator sees which node the root relay has lost while the deployment runs.
+func TestLostNodeOfADeploymentIsNamed(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t)
+	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--set", "seconds=60"))(t))
+	until(t, "the container runs", func() bool { return len(must(d.docker.Containers())(t)) == 1 })
+	until(t, "the deployment runs", func() bool { return strings.Contains(must(d.Muster("deployment", "show", id))(t), "n1: running\n") })
+	d.node.agent.End()
+	until(t, "the lost node is named", func() bool {
+		out := must(d.Muster("deployment", "show", id))(t)
+		return strings.Contains(out, "not attached any more while the command runs: n1")
+	})
+	d.node.start(t)
+	must(d.Muster("deployment", "cancel", id))(t)
+	until(t, "the deployment is cancelled", func() bool { return d.show(t, id).State == "cancelled" })
 	noContainers(t, d.docker)
 }
 
@@ -308,6 +393,9 @@ func TestDeploymentIsPendingAndCancelled(t *testing.T) {
 		shown := d.show(t, id)
 		return shown.State == "pending" && shown.Problem != ""
 	})
+	if out := must(d.Muster("deployment", "show", id))(t); !strings.Contains(out, "nothing received yet from 1 of 1 node\n") {
+		t.Errorf("muster deployment show prints %s", out)
+	}
 	back()
 	t.Cleanup(func() {
 		if t.Failed() {

@@ -19,6 +19,7 @@
 #include "services/common/base/unique_fd.h"
 #include "services/common/base/utf8.h"
 #include "services/common/jobs/job_record.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster {
 namespace {
@@ -26,7 +27,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
-constexpr int kMaxDepth = 32;            // of a value, as in its schema
 
 // Sets the mode itself: the umask does not apply.
 absl::Status MakeOpenFolder(const std::string& path) {
@@ -51,10 +51,10 @@ class OutputReader {
     }
     const std::optional<Json> value = ValueOf(output.name, *content);
     if (!value) return;
-    const std::vector<std::string> faults = output.schema.Validate(*value);
+    const std::vector<std::string> faults = output.schema.Validate(*value, output.name);
     for (const std::string& fault : faults) {
       if (output.sensitive) return Problem(output.name, "the schema does not admit the value");
-      written_.problems.push_back(output.name + fault);
+      written_.problems.push_back(fault);
     }
     if (faults.empty()) Add(output, *value);
   }
@@ -111,27 +111,19 @@ class OutputReader {
       Problem(name, "is not UTF-8");
       return std::nullopt;
     }
-    bool deep = false;
-    Json value = Json::parse(
-        content,
-        [&deep](int depth, Json::parse_event_t, Json&) {
-          deep = deep || depth > kMaxDepth;
-          return !deep;
-        },
-        /*allow_exceptions=*/false);
-    if (value.is_discarded()) {
+    auto [value, fault] = ParseExactJson(content);
+    if (fault == JsonFault::kNotJson) {
       return Json(content.ends_with('\n') ? content.substr(0, content.size() - 1) : content);
     }
-    if (!deep) return value;
-    Problem(name, absl::StrCat("has more than ", kMaxDepth, " levels"));
+    if (fault == JsonFault::kNone) return std::move(value);
+    Problem(name, absl::StrCat("has more than ", kMaxJsonDepth, " levels"));
     return std::nullopt;
   }
 
   void Add(const Output& output, const Json& value) {
     auto& added = *written_.outputs.add_outputs();
     added.set_name(output.name);
-    if (!output.sensitive)
-      added.set_value(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+    if (!output.sensitive) added.set_value(ExactJsonText(value));
     bytes_ += added.name().size() + added.value().size();
   }
 

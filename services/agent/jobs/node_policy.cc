@@ -121,13 +121,39 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
     permit.argv = request.argv;
     return permit;
   }
-  const std::string refusal =
-      rules_.containers.empty()
-          ? absl::StrCat(file_, " does not exist, or has no rule for containers, to admit")
-          : absl::StrCat("no rule for containers in ", file_, " admits");
-  return errors::PolicyRefused(absl::StrCat(refusal, " \"", Show(request.argv), "\" in the image ",
-                                            request.image, " (action ", request.action, ", ",
-                                            request.signer, ")"));
+  return RefuseContainer(request);
+}
+
+absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
+  std::string why = rules_.containers.empty()
+                        ? absl::StrCat(file_, " does not exist, or has no rule for containers, to ")
+                        : absl::StrCat("no rule for containers in ", file_, " ");
+  absl::StrAppend(&why, rules_.containers.empty() ? "admit " : "admits ");
+  if (!request.argv.empty()) absl::StrAppend(&why, "\"", Show(request.argv), "\" in ");
+  absl::StrAppend(&why, "the image ", request.image, " (action ", request.action, ", ",
+                  request.signer, ")");
+  for (const CommandRule& rule : rules_.containers) {
+    const auto image = std::ranges::find_if(rule.images, [&](const std::string& pattern) {
+      return FitsArgument(pattern, request.image);
+    });
+    if (image == rule.images.end()) continue;
+    const auto more = [](const std::vector<std::string>& list, const std::string& one) {
+      return absl::StrCat("[", absl::StrJoin(list, ", "), list.empty() ? "" : ", ", one, "]");
+    };
+    const bool has_action = Contains(rule.actions, request.action);
+    const bool has_signer = rule.signers.empty() || Contains(rule.signers, request.signer);
+    return errors::ContainerNotAdmitted(
+        why, absl::StrCat("in the rule with the image \"", *image, "\""),
+        !has_action   ? absl::StrCat("actions: ", more(rule.actions, request.action))
+        : !has_signer ? absl::StrCat("signers: ", more(rule.signers, request.signer))
+                      : "argv: [\"**\"]");
+  }
+  const std::string name = request.image.substr(0, request.image.find('@'));
+  // Any content of this name.
+  const std::string pattern = name == request.image ? name : absl::StrCat(name, "@sha256:*");
+  return errors::ContainerNotAdmitted(
+      why, "below containers",
+      absl::StrCat("- {images: [\"", pattern, "\"], actions: [", request.action, "]}"));
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {

@@ -69,6 +69,8 @@ class NodePolicy {
 
  private:
   absl::StatusOr<CommandRule> AllowContainer(const CommandRequest& request) const;
+  // Names the line that would admit the container, in the first rule that has its image.
+  absl::Status RefuseContainer(const CommandRequest& request) const;
   // Checks variables and classes of a command against its rule.
   absl::Status CheckExtras(const CommandRule& rule, const CommandRequest& request) const;
 

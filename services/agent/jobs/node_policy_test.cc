@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/agent/jobs/argument_pattern.h"
 #include "services/common/base/error.h"
@@ -11,6 +12,9 @@
 
 namespace muster {
 namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
 
 constexpr char kFile[] = "/etc/policy.yaml";
 
@@ -170,6 +174,31 @@ TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
   request.signer = "bob";
   ExpectRefused(policy.Allow(request).status(), "bob");
   EXPECT_TRUE(policy.Allow(Exec({"/bin/true"})).ok());
+}
+
+TEST(NodePolicyTest, RefusalOfAContainerNamesTheLineThatAdmitsIt) {
+  const std::string image = "registry.example/types/greet@sha256:" + std::string(64, 'a');
+  const auto refusal = [&](const std::string& containers, std::vector<std::string> argv = {}) {
+    const auto rule = Policy(containers).Allow(InContainer(image, std::move(argv), "deployment"));
+    return std::string(rule.status().message());
+  };
+  const std::string line =
+      "- {images: [\"registry.example/types/greet@sha256:*\"], actions: [deployment]}";
+  EXPECT_EQ(refusal(""),
+            "/etc/policy.yaml does not exist, or has no rule for containers, to admit "
+            "the image " +
+                image + " (action deployment, alice); missing below containers: " + line);
+  EXPECT_THAT(refusal("containers: [{images: [\"other@*\"]}]"),
+              HasSubstr("no rule for containers in /etc/policy.yaml admits the image " + image));
+  EXPECT_TRUE(Policy("containers:\n  " + line).Allow(InContainer(image, {}, "deployment")).ok());
+  EXPECT_THAT(
+      refusal("containers: [{images: [\"x\"]}, {images: [\"*/types/*\"]}]"),
+      EndsWith(
+          "missing in the rule with the image \"*/types/*\": actions: [container, deployment]"));
+  EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], signers: [bob]}]"),
+              EndsWith("missing in the rule with the image \"*\": signers: [bob, alice]"));
+  EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], argv: [a]}]", {"b"}),
+              EndsWith("missing in the rule with the image \"*\": argv: [\"**\"]"));
 }
 
 // Rules for commands on the node admit no container, and the other way round.

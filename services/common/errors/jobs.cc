@@ -150,6 +150,12 @@ absl::Status PolicyRefused(std::string_view why) {
                    "Add a rule that admits the command to the policy file on the node: docs/agent.md shows one. If the message names a rule, add the variable or the class to `environment` or `classes` of that rule.");
 }
 
+absl::Status ContainerNotAdmitted(std::string_view why, std::string_view place, std::string_view line) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
+                   absl::StrCat(ToAbsl(why), "; missing ", ToAbsl(place), ": ", ToAbsl(line)),
+                   "Correct the policy file on the node if the node is to run this image: the message names the line. docs/agent.md describes it.");
+}
+
 absl::Status PluginNotAdmitted(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
                    why,
@@ -214,6 +220,58 @@ absl::Status AgentDied() {
   return MakeError(absl::StatusCode::kDataLoss, "AGENT_DIED",
                    "the agent or the machine failed while it ran",
                    "Read the log of the agent and of the machine for the cause. The effects of the command are unknown: check them before you submit it again.");
+}
+
+std::string_view OutcomeNextStep(std::string_view reason) {
+  if (reason == "COMMAND_NOT_STARTED") {
+    return "Check that the program exists on the node, and that the user of the policy's rule may run it.";
+  }
+  if (reason == "TIME_LIMIT") {
+    return "Raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+  }
+  if (reason == "AGENT_STOPPED") {
+    return "Start the agent. Check on the node what the command has done before you submit it again.";
+  }
+  if (reason == "OUT_OF_MEMORY") {
+    return "Raise the limits of which the smaller applies: memory in the rule of the node's policy, and limits.memory of the type or the template of a deployment.";
+  }
+  if (reason == "OUTPUTS_INVALID") {
+    return "Correct the program in the image, which writes each output to a file in /state/outputs, or the outputs in the document: muster type show, muster template show.";
+  }
+  if (reason == "STATE_TOO_LARGE") {
+    return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";
+  }
+  if (reason == "MACHINE_RESTARTED") {
+    return "Check on the node what the command has done before you submit it again.";
+  }
+  if (reason == "RECORDS_DAMAGED") {
+    return "Check the disk of the node, and what the command has done.";
+  }
+  if (reason == "JOB_OUTCOME_UNKNOWN") {
+    return "Correct the name, which `muster nodes` lists, or start the agent of the node: muster agent attach.";
+  }
+  if (reason == "JOB_OUTCOME_UNREACHABLE") {
+    return "Read why: muster node show NAME. Start the agent of the node, or let the command wait longer: --ttl.";
+  }
+  if (reason == "JOB_OUTCOME_REFUSED") {
+    return "Look up the reason in docs/errors.md.";
+  }
+  if (reason == "JOB_OUTCOME_EXPIRED") {
+    return "Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours.";
+  }
+  if (reason == "JOB_OUTCOME_TIMED_OUT") {
+    return "Check on the node what the command has done, and whether the node is attached: muster node show NAME.";
+  }
+  if (reason == "JOB_OUTCOME_LOST") {
+    return "Check on the node what the command has done before you submit it again.";
+  }
+  if (reason == "JOB_OUTCOME_FAILED") {
+    return "Look up the reason in docs/errors.md.";
+  }
+  if (reason == "JOB_OUTCOME_INDETERMINATE") {
+    return "Check on the node whether it ran before you submit it again. When the node is reachable again, it cancels the command.";
+  }
+  return "";
 }
 
 }  // namespace muster::errors

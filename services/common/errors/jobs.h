@@ -58,6 +58,8 @@ absl::Status InvalidPolicy(std::string_view mistakes);
 // PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status PolicyRefused(std::string_view why);
 // PERMISSION_DENIED, POLICY_REFUSED.
+absl::Status ContainerNotAdmitted(std::string_view why, std::string_view place, std::string_view line);
+// PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status PluginNotAdmitted(std::string_view why);
 // PERMISSION_DENIED, POLICY_REFUSED.
 absl::Status ModuleNotAdmitted(std::string_view file, std::string_view module);
@@ -79,6 +81,9 @@ absl::Status InvalidJobRecord(std::string_view why);
 absl::Status FinalNotSigned(std::string_view why);
 // DATA_LOSS, AGENT_DIED.
 absl::Status AgentDied();
+
+// Returns the next step after an outcome with this reason or of this name; empty if it has none.
+std::string_view OutcomeNextStep(std::string_view reason);
 
 }  // namespace muster::errors
 

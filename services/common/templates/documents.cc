@@ -14,6 +14,7 @@
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
 #include "services/common/errors/templates.h"
+#include "services/common/templates/exact_json.h"
 #include "services/common/templates/version.h"
 #include "services/common/templates/yaml_to_json.h"
 
@@ -29,7 +30,8 @@ constexpr size_t kMaxArguments = 100;
 // Reads the fields of one document, and collects its mistakes.
 class DocumentReader {
  public:
-  explicit DocumentReader(const Json& document) : document_(document) {}
+  explicit DocumentReader(Json document)
+      : exact_(std::move(document)), document_(WithDoubles(exact_)) {}
 
   // Reads a field, at most once each. Fields that are not read are mistakes.
   const Json* Field(const char* name) {
@@ -155,10 +157,8 @@ class DocumentReader {
   }
 
   std::vector<Parameter> Parameters() {
-    const Json* parameters = Field("parameters");
-    std::vector<Parameter> read;
-    if (parameters != nullptr) read = ReadParameters(*parameters, Definitions(), &mistakes_);
-    return read;
+    if (Field("parameters") == nullptr) return {};
+    return ReadParameters(exact_["parameters"], Definitions(), &mistakes_);
   }
 
   std::vector<Output> Outputs() {
@@ -197,7 +197,8 @@ class DocumentReader {
     return definitions == nullptr ? none : *definitions;
   }
 
-  const Json& document_;
+  const Json exact_;     // with the numbers of exact_json.h
+  const Json document_;  // with doubles
   std::set<std::string> known_;
   std::vector<std::string> mistakes_;
 };
@@ -211,8 +212,8 @@ absl::StatusOr<Json> ReadObject(std::string_view text) {
 }  // namespace
 
 absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
-  ASSIGN_OR_RETURN(const Json json, ReadObject(text));
-  DocumentReader reader(json);
+  ASSIGN_OR_RETURN(Json json, ReadObject(text));
+  DocumentReader reader(std::move(json));
   TypeDocument type;
   reader.Expect("apiVersion", kApiVersion);
   reader.Expect("kind", "TemplateType");
@@ -239,8 +240,8 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
 }
 
 absl::StatusOr<TemplateDocument> ReadTemplate(std::string_view text) {
-  ASSIGN_OR_RETURN(const Json json, ReadObject(text));
-  DocumentReader reader(json);
+  ASSIGN_OR_RETURN(Json json, ReadObject(text));
+  DocumentReader reader(std::move(json));
   TemplateDocument own;
   reader.Expect("apiVersion", kApiVersion);
   reader.Expect("kind", "Template");

@@ -5,9 +5,8 @@
 
 #include <re2/re2.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdint>
-#include <map>
 #include <set>
 #include <utility>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
@@ -17,20 +16,19 @@
 #include <valijson/validator.hpp>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/templates.h"
+#include "services/common/templates/exact_json.h"
+#include "services/common/templates/schema_faults.h"
 #include "services/common/templates/schema_keywords.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-using Patterns = std::map<std::string, std::unique_ptr<const RE2>>;
 
 constexpr size_t kMaxText = size_t{256} << 10;
 constexpr int kMaxParts = 2'000;
@@ -39,13 +37,7 @@ constexpr int kMaxValueDepth = 32;
 constexpr size_t kMaxPattern = 1'024;
 constexpr size_t kMaxPatterns = 100;
 constexpr int64_t kMaxExplained = 20'000;
-constexpr size_t kMaxFaults = 20;  // a longer list is not useful
 constexpr std::string_view kLocal = "#/definitions/";
-
-// Returns a place as a JSON pointer (RFC 6901) with one more part.
-std::string Below(const std::string& place, std::string_view part) {
-  return absl::StrCat(place, "/", absl::StrReplaceAll(ToAbsl(part), {{"~", "~0"}, {"/", "~1"}}));
-}
 
 absl::Status Fault(const std::string& place, std::string_view problem) {
   return errors::InvalidSchema(place.empty() ? "/" : place, problem);
@@ -60,7 +52,7 @@ bool IsCheckedHere(std::string_view keyword) {
 // Copies a schema without its references, and checks it.
 class SchemaReader {
  public:
-  SchemaReader(const Json& definitions, Patterns* patterns)
+  SchemaReader(const Json& definitions, SchemaPatterns* patterns)
       : definitions_(definitions), patterns_(patterns) {}
 
   int parts() const { return parts_; }
@@ -76,7 +68,8 @@ class SchemaReader {
     if (schema.contains("$ref")) return ReadReference(schema, place, depth, combined);
     Json read = Json::object();
     for (const auto& [name, value] : schema.items()) {
-      ASSIGN_OR_RETURN(read[name], ReadKeyword(name, value, Below(place, name), depth, combined));
+      ASSIGN_OR_RETURN(read[name],
+                       ReadKeyword(name, value, PlaceBelow(place, name), depth, combined));
     }
     return read;
   }
@@ -133,7 +126,7 @@ class SchemaReader {
     if (!members.is_object()) return Fault(place, "must be an object of schemas");
     Json read = Json::object();
     for (const auto& [name, schema] : members.items()) {
-      ASSIGN_OR_RETURN(read[name], Read(schema, Below(place, name), depth + 1, combined));
+      ASSIGN_OR_RETURN(read[name], Read(schema, PlaceBelow(place, name), depth + 1, combined));
     }
     return read;
   }
@@ -141,7 +134,8 @@ class SchemaReader {
   absl::StatusOr<Json> ReadList(const Json& list, const std::string& place, int depth) {
     Json read = Json::array();
     for (size_t i = 0; i < list.size(); ++i) {
-      ASSIGN_OR_RETURN(auto schema, Read(list[i], Below(place, absl::StrCat(i)), depth + 1, true));
+      ASSIGN_OR_RETURN(auto schema,
+                       Read(list[i], PlaceBelow(place, absl::StrCat(i)), depth + 1, true));
       read.push_back(std::move(schema));
     }
     return read;
@@ -155,7 +149,7 @@ class SchemaReader {
         read[name] = value;
         continue;
       }
-      ASSIGN_OR_RETURN(read[name], Read(value, Below(place, name), depth + 1, true));
+      ASSIGN_OR_RETURN(read[name], Read(value, PlaceBelow(place, name), depth + 1, true));
     }
     return read;
   }
@@ -209,7 +203,7 @@ class SchemaReader {
   }
 
   const Json& definitions_;
-  Patterns* const patterns_;
+  SchemaPatterns* const patterns_;
   int parts_ = 0;
   size_t bytes_ = 0;
   std::set<std::string> open_;  // definitions that are being read
@@ -266,60 +260,6 @@ int64_t CountOf(const Json& value) {
   return count;
 }
 
-bool IsMultiple(const Json& value, const Json& of) {
-  if (value.is_number_integer() && of.is_number_integer()) {
-    return value.get<int64_t>() % of.get<int64_t>() == 0;
-  }
-  const double quotient = value.get<double>() / of.get<double>();
-  return std::abs(quotient - std::round(quotient)) < 1e-9;
-}
-
-bool HasEqualItems(const Json& list) {
-  std::set<std::string> seen;
-  for (const Json& item : list) {
-    if (!seen.insert(item.dump(-1, ' ', false, Json::error_handler_t::replace)).second) return true;
-  }
-  return false;
-}
-
-// Checks the keywords that valijson does not see.
-void CheckRest(const Json& schema, const Patterns& patterns, const Json& value,
-               const std::string& place, std::vector<std::string>* faults) {
-  if (!schema.is_object() || faults->size() >= kMaxFaults) return;
-  if (const auto pattern = schema.find("pattern"); pattern != schema.end() && value.is_string()) {
-    const auto& text = pattern->get_ref<const std::string&>();
-    if (!RE2::PartialMatch(value.get_ref<const std::string&>(), *patterns.at(text))) {
-      faults->push_back(absl::StrCat(place.empty() ? "/" : place, ": does not match ", text));
-    }
-  }
-  const auto add = [&](std::string_view fault) {
-    faults->push_back(absl::StrCat(place.empty() ? "/" : place, ": ", ToAbsl(fault)));
-  };
-  if (const auto of = schema.find("multipleOf");
-      of != schema.end() && value.is_number() && !IsMultiple(value, *of)) {
-    add(absl::StrCat("is not a multiple of ", of->dump()));
-  }
-  if (const auto unique = schema.find("uniqueItems");
-      unique != schema.end() && *unique == Json(true) && value.is_array() && HasEqualItems(value)) {
-    add("has equal items");
-  }
-  if (const auto items = schema.find("items"); items != schema.end() && value.is_array()) {
-    for (size_t i = 0; i < value.size(); ++i) {
-      CheckRest(*items, patterns, value[i], Below(place, absl::StrCat(i)), faults);
-    }
-  }
-  if (!value.is_object()) return;
-  const auto properties = schema.find("properties");
-  const auto others = schema.find("additionalProperties");
-  for (const auto& [name, member] : value.items()) {
-    if (properties != schema.end() && properties->contains(name)) {
-      CheckRest((*properties)[name], patterns, member, Below(place, name), faults);
-    } else if (others != schema.end()) {
-      CheckRest(*others, patterns, member, Below(place, name), faults);
-    }
-  }
-}
-
 // Returns "/a/0" for valijson's {"<root>", "[a]", "[0]"}.
 std::string PlaceOf(const std::vector<std::string>& context) {
   std::string place;
@@ -327,18 +267,29 @@ std::string PlaceOf(const std::vector<std::string>& context) {
     absl::string_view part = context[i];
     absl::ConsumePrefix(&part, "[");
     absl::ConsumeSuffix(&part, "]");
-    place = Below(place, ToStd(part));
+    place = PlaceBelow(place, ToStd(part));
   }
-  return place.empty() ? "/" : place;
+  return place;
 }
 
-void Explain(const valijson::Schema& schema, const valijson::adapters::NlohmannJsonAdapter& value,
-             std::vector<std::string>* faults) {
+// Returns whether `place` contains a place with a fault: what the library reports there follows.
+bool IsExplained(const std::string& place, const std::vector<SchemaFault>& faults) {
+  return std::ranges::any_of(faults, [&](const SchemaFault& fault) {
+    return fault.place == place || fault.place.starts_with(place + "/");
+  });
+}
+
+// Adds the faults of other keywords in the words of the library.
+void AddOtherFaults(const valijson::Schema& schema,
+                    const valijson::adapters::NlohmannJsonAdapter& value,
+                    std::vector<SchemaFault>* faults) {
+  const std::vector<SchemaFault> known = *faults;
   valijson::ValidationResults results;
   valijson::Validator().validate(schema, value, &results);
   for (const valijson::ValidationResults::Error& error : results) {
-    if (faults->size() >= kMaxFaults) break;
-    faults->push_back(absl::StrCat(PlaceOf(error.context), ": ", error.description));
+    if (faults->size() >= kMaxSchemaFaults) break;
+    SchemaFault fault = {PlaceOf(error.context), error.description};
+    if (!IsExplained(fault.place, known)) faults->push_back(std::move(fault));
   }
 }
 
@@ -346,7 +297,7 @@ void Explain(const valijson::Schema& schema, const valijson::adapters::NlohmannJ
 
 struct JsonSchema::Compiled {
   valijson::Schema schema;
-  Patterns patterns;
+  SchemaPatterns patterns;
   int64_t parts = 0;
 };
 
@@ -376,20 +327,30 @@ absl::StatusOr<JsonSchema> JsonSchema::Parse(const Json& schema, const Json& def
 
 int64_t JsonSchema::WorkOf(const Json& value) const { return CountOf(value) * compiled_->parts; }
 
-std::vector<std::string> JsonSchema::Validate(const Json& value) const {
+std::vector<std::string> JsonSchema::Validate(const Json& value, std::string_view name) const {
+  std::vector<std::string> texts;
+  for (const SchemaFault& fault : FindFaults(value)) {
+    const std::string place = absl::StrCat(ToAbsl(name), fault.place);
+    texts.push_back(absl::StrCat(place.empty() ? "/" : place, ": ", fault.problem));
+  }
+  return texts;
+}
+
+std::vector<SchemaFault> JsonSchema::FindFaults(const Json& value) const {
   if (DepthOf(value, kMaxValueDepth + 1) > kMaxValueDepth) {
-    return {absl::StrCat("/: more than ", kMaxValueDepth, " levels")};
+    return {{"", absl::StrCat("more than ", kMaxValueDepth, " levels")}};
   }
   const int64_t work = WorkOf(value);
-  if (work > kMaxSchemaWork) return {"/: schema and value are too large together"};
-  std::vector<std::string> faults;
-  const valijson::adapters::NlohmannJsonAdapter adapter(value);
-  if (!valijson::Validator().validate(compiled_->schema, adapter, nullptr)) {
-    // The number of explanations grows with the work, too.
-    if (work <= kMaxExplained) Explain(compiled_->schema, adapter, &faults);
-    if (faults.empty()) faults.push_back("/: the schema does not admit the value");
+  if (work > kMaxSchemaWork) return {{"", "schema and value are too large together"}};
+  const Json plain = WithDoubles(value);
+  const valijson::adapters::NlohmannJsonAdapter adapter(plain);
+  if (valijson::Validator().validate(compiled_->schema, adapter, nullptr)) {
+    return FindSchemaFaults(json_, compiled_->patterns, value, SchemaChecks::kOwn);
   }
-  CheckRest(json_, compiled_->patterns, value, "", &faults);
+  auto faults = FindSchemaFaults(json_, compiled_->patterns, value, SchemaChecks::kCommon);
+  // The number of explanations grows with the work, too.
+  if (work <= kMaxExplained) AddOtherFaults(compiled_->schema, adapter, &faults);
+  if (faults.empty()) faults.push_back({"", "the schema does not admit the value"});
   return faults;
 }
 

@@ -13,6 +13,8 @@
 
 namespace muster {
 
+struct SchemaFault;  // schema_faults.h
+
 // The largest work of one check or comparison. Each value is checked by each part of a schema in
 // the worst case.
 inline constexpr int64_t kMaxSchemaWork = 2'000'000;
@@ -36,9 +38,10 @@ class JsonSchema {
   JsonSchema& operator=(JsonSchema&&) noexcept;
   ~JsonSchema();
 
-  // Returns the faults of a value, each with its place: "/size: ...". Empty for a valid one. A
-  // value more than 32 levels deep is a fault.
-  std::vector<std::string> Validate(const nlohmann::json& value) const;
+  // Returns the faults of a value, each with its place: "/size: ...", or "NAME/size: ..." with a
+  // name of the value. Empty for a valid one. A value more than 32 levels deep is a fault. `value`
+  // may have numbers of exact_json.h; they are compared as doubles.
+  std::vector<std::string> Validate(const nlohmann::json& value, std::string_view name = "") const;
 
   // Returns the work of Validate: parts of the schema times values in `value`. Validate refuses
   // more than kMaxSchemaWork.
@@ -50,6 +53,7 @@ class JsonSchema {
  private:
   struct Compiled;
 
+  std::vector<SchemaFault> FindFaults(const nlohmann::json& value) const;
   JsonSchema(nlohmann::json json, std::unique_ptr<const Compiled> compiled);
 
   nlohmann::json json_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
+#include "services/common/templates/exact_json.h"
 #include "services/common/templates/schema_comparison.h"
 
 namespace muster {
@@ -30,7 +31,8 @@ class ParameterReader {
   ParameterReader(std::string name, const Json& definitions, std::vector<std::string>* mistakes)
       : name_(std::move(name)), definitions_(definitions), mistakes_(mistakes) {}
 
-  std::optional<Parameter> Read(const Json& json) {
+  std::optional<Parameter> Read(const Json& exact) {
+    const Json json = WithDoubles(exact);
     if (!IsParameterName(name_)) {
       Mistake("", "the name is not [A-Za-z_][A-Za-z0-9_]{0,127}");
       return std::nullopt;
@@ -54,7 +56,7 @@ class ParameterReader {
       text->is_string() ? void(parameter.description = text->get<std::string>())
                         : Mistake("/description", "must be text");
     }
-    if (const auto value = json.find("value"); value != json.end()) parameter.value = *value;
+    if (json.contains("value")) parameter.value = exact["value"];
     ReadDelegation(json, &parameter);
     CheckValue(parameter);
     return parameter;
@@ -100,8 +102,10 @@ class ParameterReader {
 
   void CheckValue(const Parameter& parameter) {
     if (!parameter.value) return;
-    for (const std::string& fault : parameter.schema.Validate(*parameter.value)) {
-      Mistake("/value", parameter.sensitive ? "the schema does not admit it" : fault);
+    const std::string place = absl::StrCat("/parameters/", name_, "/value");
+    for (const std::string& fault : parameter.schema.Validate(*parameter.value, place)) {
+      parameter.sensitive ? Mistake("/value", "the schema does not admit it")
+                          : mistakes_->push_back(fault);
     }
   }
 
@@ -223,10 +227,11 @@ std::map<std::string, ResolvedValue> ResolveParameters(const MergedParameters& p
       continue;
     }
     for (const Parameter* spec : parameter.specs) {
-      for (const std::string& fault : spec->schema.Validate(result.value)) {
-        mistakes->push_back(parameter.sensitive
-                                ? absl::StrCat(name, ": the schema does not admit the value")
-                                : absl::StrCat(name, fault));
+      for (std::string& fault : spec->schema.Validate(result.value, name)) {
+        if (parameter.sensitive)
+          fault = absl::StrCat(name, ": the schema does not admit the value");
+        // The schema of a template repeats the bounds of that of its type.
+        if (std::ranges::find(*mistakes, fault) == mistakes->end()) mistakes->push_back(fault);
       }
     }
     resolved.emplace(name, std::move(result));

@@ -40,6 +40,7 @@ struct Parameter {
 
 // Reads the object "parameters" of a document: schema (default: anything, or that of the type),
 // delegation, value, required, sensitive and description of each. Adds mistakes with their places.
+// Values keep the numbers of exact_json.h.
 std::vector<Parameter> ReadParameters(const nlohmann::json& parameters,
                                       const nlohmann::json& definitions,
                                       std::vector<std::string>* mistakes);

@@ -8,14 +8,13 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/templates.h"
+#include "services/common/templates/exact_json.h"
 #include "services/common/templates/files.h"
 
 namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr int kMaxDepth = 32;
 
 // Without a template, the type decides everything.
 absl::StatusOr<MergedParameters> Merge(const ResolvedDeployment& resolved) {
@@ -72,16 +71,10 @@ absl::StatusOr<std::map<std::string, Json>> ReadParameterValues(std::string_view
   std::map<std::string, Json> values;
   if (text.empty()) return values;
   if (!IsUtf8(text)) return errors::InvalidParameters("they are not UTF-8");
-  bool deep = false;
-  const Json json = Json::parse(
-      text,
-      [&deep](int depth, Json::parse_event_t, Json&) {
-        deep = deep || depth > kMaxDepth;
-        return !deep;
-      },
-      /*allow_exceptions=*/false);
-  if (deep) {
-    return errors::InvalidParameters(absl::StrCat("they have more than ", kMaxDepth, " levels"));
+  const auto [json, fault] = ParseExactJson(text);
+  if (fault == JsonFault::kTooDeep) {
+    return errors::InvalidParameters(
+        absl::StrCat("they have more than ", kMaxJsonDepth, " levels"));
   }
   if (!json.is_object()) return errors::InvalidParameters("they are not a JSON object");
   for (const auto& [name, value] : json.items()) values.emplace(name, value);
@@ -119,7 +112,7 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
 std::string ParametersJson(const std::map<std::string, ResolvedValue>& parameters) {
   Json json = Json::object();
   for (const auto& [name, resolved] : parameters) json[name] = resolved.value;
-  return json.dump();
+  return ExactJsonText(json);
 }
 
 }  // namespace muster

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/base/strings.h"
 
 namespace muster {
 namespace {
@@ -85,7 +86,8 @@ TEST(ResolvedDeploymentTest, TypeIsDeployedAlone) {
 TEST(ResolvedDeploymentTest, ParametersAreCheckedAgainstBothDocuments) {
   const std::string invalid = "INVALID_PARAMETERS";
   ExpectRefused(Deployment(""), invalid, "region: a value is required");
-  ExpectRefused(Deployment(R"({"region": "mars"})"), invalid, "region/");
+  ExpectRefused(Deployment(R"({"region": "mars"})"), invalid,
+                "region: \"mars\" is not one of the allowed values");
   ExpectRefused(Deployment(R"({"region": "eu", "size": 4})"), invalid, "the template fixes");
   ExpectRefused(Deployment(R"({"region": "eu", "regiom": 4})"), invalid, "no such parameter");
   ExpectRefused(Deployment("[]"), invalid, "not a JSON object");
@@ -98,6 +100,28 @@ TEST(ResolvedDeploymentTest, ParametersAreCheckedAgainstBothDocuments) {
   v1::Command::Deployment deployment = Deployment();
   deployment.set_action("reboot");
   ExpectRefused(deployment, invalid, "no action \"reboot\", but deploy, destroy");
+}
+
+TEST(ResolvedDeploymentTest, NumbersOfDocumentsAndOfTheDeploymentKeepTheirText) {
+  v1::Command::Deployment deployment =
+      Deployment(R"({"region": "eu", "id": [123456789012345678901234567890]})");
+  deployment.clear_template_document();
+  deployment.mutable_type_document()->insert(
+      deployment.type_document().find("outputs:"),
+      "  id: {}\n  ratio: {schema: {type: number, maximum: 1.5}, value: 0.10}\n");
+  const auto resolved = ResolveDeployment(deployment);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(ParametersJson(resolved->parameters),
+            R"({"id":[123456789012345678901234567890],"ratio":0.10,"region":"eu","size":3})");
+}
+
+TEST(ResolvedDeploymentTest, FaultOfBothSchemasIsListedOnce) {
+  v1::Command::Deployment deployment = Deployment(R"({"region": "eu", "size": 11})");
+  std::string own = TemplateText();
+  own.replace(own.find(", value: 5, delegation: fixed"), 29, "");
+  deployment.set_template_document(own);
+  EXPECT_EQ(ToStd(ResolveDeployment(deployment).status().message()),
+            "invalid parameters: size: 11 is above the maximum, 10");
 }
 
 TEST(ResolvedDeploymentTest, RefusalDoesNotShowASensitiveValue) {

@@ -13,6 +13,7 @@
 #include "services/common/base/utf8.h"
 #include "services/common/base/yaml_documents.h"
 #include "services/common/errors/templates.h"
+#include "services/common/templates/exact_json.h"
 
 namespace muster {
 namespace {
@@ -38,6 +39,7 @@ Json PlainScalar(const std::string& text) {
   const bool is_numeric = text.find_first_not_of("+-0123456789.eE") == std::string::npos &&
                           text.find_first_of("0123456789") != std::string::npos;
   if (!is_numeric) return text;
+  if (auto json = ParseExactJson(text); json.fault == JsonFault::kNone) return json.value;
   if (int64_t integer = 0; absl::SimpleAtoi(text, &integer)) return integer;
   if (double number = 0; absl::SimpleAtod(text, &number) && std::isfinite(number)) return number;
   return text;

@@ -10,7 +10,8 @@
 namespace muster {
 
 // Returns one document of at most 256 KiB. Plain scalars have the types of YAML's core schema:
-// null, true, 12, 1.5; everything in quotes is text. An alias is copied. Fails with
+// null, true, 12, 1.5; everything in quotes is text. Numbers are those of exact_json.h. An alias is
+// copied. Fails with
 // INVALID_ARGUMENT (INVALID_DOCUMENT) for more than 20,000 values, more than 32 levels, a key
 // twice, and text that is not UTF-8.
 //

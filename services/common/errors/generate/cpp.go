@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,6 +31,13 @@ func (s *sheet) uses(kind string) bool {
 	return false
 }
 
+const outcomeNextStep = "std::string_view OutcomeNextStep(std::string_view reason)"
+
+// hasNextSteps tells whether an outcome of the sheet has a next step. One sheet may.
+func (s *sheet) hasNextSteps() bool {
+	return slices.ContainsFunc(s.Outcomes, func(o outcome) bool { return o.Next != "" })
+}
+
 func cppHeader(s *sheet) string {
 	var out strings.Builder
 	guard := "MUSTER_SERVICES_COMMON_ERRORS_" + strings.ToUpper(s.name) + "_H_"
@@ -38,7 +46,7 @@ func cppHeader(s *sheet) string {
 	if s.uses("int") {
 		out.WriteString("#include <cstdint>\n")
 	}
-	if s.uses("string") {
+	if s.uses("string") || s.hasNextSteps() {
 		out.WriteString("#include <string_view>\n")
 	}
 	out.WriteString("\n#include \"absl/status/status.h\"\n")
@@ -48,6 +56,9 @@ func cppHeader(s *sheet) string {
 	fmt.Fprintf(&out, "\n// %s.\nnamespace muster::errors {\n\n", s.Title)
 	for _, e := range s.Errors {
 		fmt.Fprintf(&out, "// %s, %s.\n%s;\n", e.Code, e.Reason, e.cppDeclaration())
+	}
+	if s.hasNextSteps() {
+		fmt.Fprintf(&out, "\n// Returns the next step after an outcome with this reason or of this name; empty if it has none.\n%s;\n", outcomeNextStep)
 	}
 	fmt.Fprintf(&out, "\n}  // namespace muster::errors\n\n#endif  // %s\n", guard)
 	return out.String()
@@ -66,6 +77,15 @@ func cppSource(s *sheet) string {
 			made = fmt.Sprintf("WithRetryAfter(%s,\n                        absl::Seconds(%d))", made, e.Retry/time.Second)
 		}
 		fmt.Fprintf(&out, "\n%s {\n  return %s;\n}\n", e.cppDeclaration(), made)
+	}
+	if s.hasNextSteps() {
+		fmt.Fprintf(&out, "\n%s {\n", outcomeNextStep)
+		for _, o := range s.Outcomes {
+			if o.Next != "" {
+				fmt.Fprintf(&out, "  if (reason == %q) {\n    return %s;\n  }\n", o.name(), cppQuote(o.Next))
+			}
+		}
+		out.WriteString("  return \"\";\n}\n")
 	}
 	out.WriteString("\n}  // namespace muster::errors\n")
 	return out.String()

@@ -40,11 +40,11 @@ func page(sheets []*sheet) string {
 			fmt.Fprintf(&out, "| `%s` | %s | %s | %s |\n", e.Reason, e.Code, e.shown(e.Message), e.shown(e.Next))
 		}
 	}
-	out.WriteString("\n## Reasons of outcomes\n\nRecords and reports carry these; no call returns them as an error.\n\n" +
-		"| reason | meaning |\n|---|---|\n")
+	out.WriteString("\n## Reasons of outcomes\n\nRecords and reports carry these; no call returns them as an error. " +
+		"JOB_OUTCOME_... are the outcomes\nof a job on a node.\n\n| reason or outcome | meaning | next step |\n|---|---|---|\n")
 	for _, s := range sheets {
 		for _, o := range s.Outcomes {
-			fmt.Fprintf(&out, "| `%s` | %s |\n", o.Reason, o.Meaning)
+			fmt.Fprintf(&out, "| `%s` | %s | %s |\n", o.name(), o.Meaning, o.Next)
 		}
 	}
 	return out.String()

@@ -19,13 +19,15 @@ type sheet struct {
 	Cpp    bool
 	Go     *goOutput
 	Errors []*entry
-	// Reasons of outcomes that no call returns as an error.
+	// Reasons and outcomes of records and reports, which no call returns as an error.
 	Outcomes []outcome
 	name     string // of the file, without .yaml
 }
 
-// outcome is a reason in a record or a report.
-type outcome struct{ Reason, Meaning string }
+// outcome is a reason in a record or a report, or an outcome of jobs.proto, which may have no reason.
+type outcome struct{ Reason, Outcome, Meaning, Next string }
+
+func (o outcome) name() string { return o.Reason + o.Outcome }
 
 // goOutput says where the constructors of a sheet go, and what they return.
 type goOutput struct {
@@ -78,8 +80,11 @@ func readTable(root string) ([]*sheet, error) {
 			return nil, err
 		}
 		for _, o := range s.Outcomes {
-			if !reasonRe.MatchString(o.Reason) || o.Meaning == "" {
-				return nil, fmt.Errorf("%s: outcome %q needs a reason and a meaning", path, o.Reason)
+			if !reasonRe.MatchString(o.name()) || (o.Reason != "" && o.Outcome != "") || o.Meaning == "" {
+				return nil, fmt.Errorf("%s: outcome %q needs a reason or an outcome, and a meaning", path, o.name())
+			}
+			if err := checkNext(o.Next); err != nil {
+				return nil, fmt.Errorf("%s: outcome %q: %w", path, o.name(), err)
 			}
 		}
 		for _, e := range s.Errors {
@@ -149,11 +154,15 @@ func (e *entry) checkWords() error {
 	if first >= 'A' && first <= 'Z' && !regexp.MustCompile(`^[A-Z]{2}`).MatchString(e.Message) || strings.HasSuffix(e.Message, ".") {
 		return fmt.Errorf("a message begins in lower case and has no full stop: %q", e.Message)
 	}
-	if e.Next != "" && !strings.HasPrefix(e.Next, "{") && (e.Next[0] < 'A' || e.Next[0] > 'Z') {
-		return fmt.Errorf("a next step is a sentence: %q", e.Next)
+	return checkNext(e.Next)
+}
+
+func checkNext(next string) error {
+	if next != "" && !strings.HasPrefix(next, "{") && (next[0] < 'A' || next[0] > 'Z') {
+		return fmt.Errorf("a next step is a sentence: %q", next)
 	}
-	if e.Next != "" && !strings.HasSuffix(e.Next, ".") && !strings.HasSuffix(e.Next, "}") && !strings.HasSuffix(e.Next, " -") {
-		return fmt.Errorf("a next step ends with a full stop: %q", e.Next)
+	if next != "" && !strings.HasSuffix(next, ".") && !strings.HasSuffix(next, "}") && !strings.HasSuffix(next, " -") {
+		return fmt.Errorf("a next step ends with a full stop: %q", next)
 	}
 	return nil
 }
@@ -200,7 +209,9 @@ func reasons(sheets []*sheet) []string {
 			all = append(all, e.Reason)
 		}
 		for _, o := range s.Outcomes {
-			all = append(all, o.Reason)
+			if o.Reason != "" {
+				all = append(all, o.Reason)
+			}
 		}
 	}
 	slices.Sort(all)

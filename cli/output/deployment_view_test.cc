@@ -1,0 +1,89 @@
+#include "cli/output/deployment_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+
+namespace muster::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::Deployment Running(int targets) {
+  v1::Deployment deployment;
+  deployment.set_deployment(std::string(32, 'd'));
+  deployment.set_type("greet@1.0.0");
+  deployment.set_state(v1::DEPLOYMENT_STATE_RUNNING);
+  deployment.set_targets(targets);
+  return deployment;
+}
+
+v1::JobRecord::Final& AddEnded(v1::Deployment& deployment, const std::string& node,
+                               v1::JobOutcome outcome, const std::string& reason = "",
+                               const std::string& detail = "") {
+  v1::DeploymentNode& added = *deployment.add_nodes();
+  added.set_node(node);
+  added.mutable_final()->set_outcome(outcome);
+  added.mutable_final()->set_reason(reason);
+  added.mutable_final()->set_detail(detail);
+  return *added.mutable_final();
+}
+
+TEST(DeploymentViewTest, NodesWithoutARecordAreCountedWithTheReasons) {
+  v1::Deployment deployment = Running(3);
+  deployment.add_nodes()->set_node("n1");
+  deployment.mutable_nodes(0)->mutable_start_time();
+  EXPECT_EQ(WithoutRecord(deployment), 2);
+  EXPECT_THAT(DeploymentTable(deployment, {"relay r1 is not attached any more"}, 80),
+              HasSubstr("node        n1: running\n"
+                        "waiting     nothing received yet from 2 of 3 nodes\n"
+                        "            relay r1 is not attached any more\n"));
+  deployment.set_state(v1::DEPLOYMENT_STATE_FAILED);
+  EXPECT_THAT(DeploymentTable(deployment, {}, 80),
+              HasSubstr("n1: unknown: the root relay has no outcome of this node\n"
+                        "waiting     no record of 2 of 3 nodes\n"));
+  EXPECT_THAT(DeploymentTable(Running(0), {}, 80), Not(HasSubstr("waiting")));
+}
+
+TEST(DeploymentViewTest, FailureIsOneSentenceWithANextStep) {
+  v1::Deployment deployment = Running(3);
+  AddEnded(deployment, "n1", v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID", "text: is missing");
+  AddEnded(deployment, "n2", v1::JOB_OUTCOME_EXITED).set_exit_code(3);
+  AddEnded(deployment, "n3", v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID", "text: is missing");
+  const std::string table = DeploymentTable(deployment, {}, 0);
+  EXPECT_THAT(table, HasSubstr("n1: failed: OUTPUTS_INVALID: text: is missing\n"));
+  EXPECT_THAT(table, HasSubstr("n2: failed: exit code 3\n"));
+  const size_t step = table.find("next        Correct the program in the image");
+  EXPECT_NE(step, std::string::npos) << table;
+  EXPECT_EQ(table.find("next ", step + 1), std::string::npos) << table;
+}
+
+TEST(DeploymentViewTest, FailedNodesAreShownFirst) {
+  v1::Deployment deployment = Running(100);
+  for (int i = 100; i < 199; ++i) {
+    AddEnded(deployment, absl::StrCat("n", i), v1::JOB_OUTCOME_EXITED);
+  }
+  AddEnded(deployment, "n199", v1::JOB_OUTCOME_UNREACHABLE);
+  const std::string table = DeploymentTable(deployment, {}, 0);
+  EXPECT_LT(table.find("n199: unreachable\n"), table.find("n100: succeeded\n")) << table;
+  EXPECT_THAT(table, HasSubstr("and 50 more nodes: --json\n"));
+}
+
+TEST(DeploymentViewTest, NumbersOfJsonKeepTheirText) {
+  v1::Deployment deployment = Running(1);
+  v1::DeploymentParameter& parameter = *deployment.add_parameters();
+  parameter.set_name("big");
+  parameter.set_value("123456789012345678901234567890");
+  AddEnded(deployment, "n1", v1::JOB_OUTCOME_EXITED);
+  auto& output = *deployment.mutable_nodes(0)->mutable_outputs()->add_outputs();
+  output.set_name("price");
+  output.set_value("{\"eur\":0.10}");
+  const std::string json = Dump(ToJson(deployment));
+  EXPECT_THAT(json, HasSubstr("\"value\":123456789012345678901234567890,"));
+  EXPECT_THAT(json, HasSubstr("\"price\":{\"eur\":0.10}"));
+}
+
+}  // namespace
+}  // namespace muster::cli

@@ -1,0 +1,55 @@
+#include "cli/output/job_next_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::string StepAfter(v1::JobOutcome outcome, const std::string& reason, bool in_container = true) {
+  v1::JobRecord::Final final;
+  final.set_outcome(outcome);
+  final.set_reason(reason);
+  if (outcome == v1::JOB_OUTCOME_EXITED) final.set_exit_code(1);
+  return NextStepAfter(final, in_container);
+}
+
+TEST(JobNextStepTest, EachFailureThatIsNoExitHasANextStep) {
+  for (int i = v1::JobOutcome_MIN + 1; i <= v1::JobOutcome_MAX; ++i) {
+    const auto outcome = static_cast<v1::JobOutcome>(i);
+    const bool has_step = outcome != v1::JOB_OUTCOME_EXITED && outcome != v1::JOB_OUTCOME_CANCELLED;
+    EXPECT_EQ(!StepAfter(outcome, "").empty(), has_step) << v1::JobOutcome_Name(outcome);
+  }
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_UNREACHABLE, ""), HasSubstr("muster node show"));
+}
+
+TEST(JobNextStepTest, ReasonDecidesBeforeTheOutcome) {
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID"), HasSubstr("/state/outputs"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_FAILED, "STATE_TOO_LARGE"), HasSubstr("/state"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_FAILED, "IMAGE_NOT_FOUND"), HasSubstr("Pull the image"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_FAILED, "IMAGE_PULL_FAILED"), HasSubstr("the registry"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT"), HasSubstr("--deadline"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_EXITED, "OUT_OF_MEMORY"), HasSubstr("limits.memory"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_LOST, "AGENT_DIED"), HasSubstr("log of the agent"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_EXPIRED, "COMMAND_EXPIRED"), HasSubstr("Submit it again"));
+}
+
+TEST(JobNextStepTest, RefusedContainerPointsToTheLineOfThePolicy) {
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED", true),
+              HasSubstr("the message names the line"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED", false),
+              HasSubstr("Add a rule that admits the command"));
+}
+
+TEST(JobNextStepTest, SuccessWithARemarkHasNone) {
+  v1::JobRecord::Final final;
+  final.set_outcome(v1::JOB_OUTCOME_EXITED);
+  final.set_reason("OUT_OF_MEMORY");
+  EXPECT_THAT(NextStepAfter(final, true), IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::cli
