@@ -290,7 +290,7 @@ var (
 		Action: "check the policy server, and the programs of the source"})
 	QuotaOfSource = count(50, Row{Name: "percent of rudder.shared_files_quota for the files of a source; at least rudder.max_body_size", Per: "source",
 		Key: "rudder.shared_files_quota", Reason: "507", Action: "raise it, or remove files of the source"})
-	Outcomes     = count(20_000, Row{Name: "outcomes of uploads", Per: "relay", Reason: "404 for older ones", Action: "-"})
+	Outcomes     = count(20_000, Row{Name: "outcomes of uploads", Per: "relay", Reason: "404 for the oldest ones of the source with the most", Action: "-"})
 	OutcomesTime = wait(7*24*time.Hour, Row{Name: "time an outcome is kept", Per: "upload", Reason: "404", Action: "-"})
 	Depth        = count(20, Row{Name: "levels of relays in nodeslist.json", Per: "node", Reason: "an unreachable node", Action: "-"})
 	ListFile     = size(256<<20, Row{Name: "nodeslist.json", Per: "file", Reason: "the old list stays in use", Action: "-"})
