@@ -138,10 +138,9 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			"neither Content-Length nor chunks: an empty result needs Content-Length: 0")
 		return
 	}
+	// The client numbers the attempt: a later request starts a new upload, because its bytes may differ.
 	delivery := &muster.Delivery{
-		Key: key,
-		// A later request starts a new upload: its bytes may differ.
-		Attempt:   started.UnixNano(),
+		Key:       key,
 		MediaType: mediaType(r.Header.Get("Content-Type"), extension),
 		FileName:  fileName(r.Header.Get("Content-Disposition"), extension),
 		Hold:      h.hold,

@@ -28,7 +28,8 @@ type Delivery struct {
 	Key Key
 	// Attempt numbers the attempts to produce this result. A repeated delivery has the same number and is
 	// resumed; a higher number starts a new upload. 0: the modification time of a file, so that the same file
-	// is resumed even after a restart of the sender; for a stream, the present time.
+	// is resumed even after a restart of the sender; for a stream, the present time. If an earlier sender has a
+	// higher number, because its clock is ahead, a delivery with 0 begins with the next one.
 	Attempt int64
 	// IsError: the body is a text with the reason why there is no result.
 	IsError bool

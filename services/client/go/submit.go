@@ -24,6 +24,7 @@ import (
 // Errors: *Error for the server's final answer, *BodyError, *LostError, *SpooledError, the context's
 // error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
+	renumber := d.Attempt == 0
 	d = c.prepared(d)
 	defer c.currentHeartbeats.Load().scope(PhaseDelivering)()
 	if c.legacy != nil {
@@ -62,7 +63,7 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 	}
 	c.uploads.Add(1)
 	defer c.uploads.Add(-1)
-	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share}
+	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share, renumber: renumber}
 	return persist(ctx, d.Hold, c.waiting, u.once, d.LeaveWhenSpooled)
 }
 
