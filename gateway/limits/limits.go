@@ -260,8 +260,10 @@ var (
 	ErrorReport  = size(64<<10, Row{Name: "error report of an old worker", Per: "request", Reason: "stored as a result", Action: "-"})
 	FileName     = count(1024, Row{Name: "bytes of a file name", Per: "request", Reason: "a shortened name", Action: "-"})
 	MediaType    = count(255, Row{Name: "bytes of a media type", Per: "request", Reason: "no media type", Action: "-"})
-	DrainBytes   = size(4<<30, Row{Name: "bytes of a refused body that are read", Per: "request", Reason: "a closed connection", Action: "-"})
-	DrainTime    = wait(10*time.Minute, Row{Name: "time in which a refused body is read", Per: "request", Reason: "a closed connection",
+	DrainFirst   = size(256<<10, Row{Name: "bytes of a refused body that are read before the answer", Per: "request",
+		Reason: "the answer, then a closed connection", Action: "-"})
+	DrainBytes = size(4<<30, Row{Name: "bytes of a refused body that are read", Per: "request", Reason: "a closed connection", Action: "-"})
+	DrainTime  = wait(10*time.Minute, Row{Name: "time in which a refused body is read", Per: "request", Reason: "a closed connection",
 		Action: "-"})
 	DrainSilence = wait(5*time.Second, Row{Name: "silence in a refused body", Per: "request", Reason: "the answer, then a closed connection",
 		Action: "-"})

@@ -48,6 +48,9 @@ type Delivery struct {
 	// LeaveWhenSpooled: return a *SpooledError when a disconnected relay has spooled the result; otherwise
 	// Submit continues until it is committed.
 	LeaveWhenSpooled bool
+	// OpenFirst: open the upload before Body is read, so that a delivery that cannot succeed fails without it. Set it only
+	// for a body of more than 64 KiB, or if its sender waits until the body is read: a smaller one takes more calls then.
+	OpenFirst bool
 	// Forwarded: a gateway delivers for another sender, so the client does not sign. Options.Dial names that
 	// sender to the services.
 	Forwarded bool

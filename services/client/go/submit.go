@@ -48,7 +48,11 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 			return nil, &BodyError{err}
 		}
 	}
-	if from == nil {
+	switch {
+	case from != nil:
+	case d.OpenFirst:
+		from = newStreamSource(d.Body)
+	default:
 		head, more, err := readHead(d.Body)
 		if err != nil {
 			return nil, err
@@ -57,9 +61,9 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 			return c.submitSmall(ctx, rpc, d, head)
 		}
 		from = newStreamSource(io.MultiReader(bytes.NewReader(head), d.Body))
-		if !d.Forwarded {
-			from.addDigest()
-		}
+	}
+	if !d.Forwarded {
+		from.addDigest()
 	}
 	c.uploads.Add(1)
 	defer c.uploads.Add(-1)
