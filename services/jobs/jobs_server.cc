@@ -1,6 +1,5 @@
 #include "services/jobs/jobs_server.h"
 
-#include <set>
 #include <string>
 #include <utility>
 
@@ -8,13 +7,12 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
-#include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
-#include "services/common/service/revocation_follower.h"
+#include "services/common/service/followed_revocations.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
@@ -73,7 +71,6 @@ class Assembly : public JobsServer {
         ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()}, {role});
   }
   void AddGauges();
-  void Apply(const v1::FollowChangesResponse& event);
   absl::Status Serve();
   void Tick();
 
@@ -87,11 +84,7 @@ class Assembly : public JobsServer {
   Executor& requests_ = threads_.requests();
   Executor following_;
   ServiceHost host_;
-  RevocationList revocations_;
-  RevocationFollower revocation_follower_{
-      // used by Apply
-      [this](std::set<std::string> subjects) { revocations_.Replace(std::move(subjects)); },
-      [this](const std::string& subject) { revocations_.Add(subject); }};
+  FollowedRevocations revocations_{host_.canceller()};
   DocumentStore documents_;
   DeploymentStore deployments_;
   ServiceChannel aggregator_;
@@ -106,13 +99,7 @@ class Assembly : public JobsServer {
 };
 
 void Assembly::AddGauges() {
-  metrics_.AddSampledGauge("muster_feed_connected",
-                           "1 while events of the aggregator's feed arrive.",
-                           [this] { return follower_ != nullptr && follower_->connected(); });
-  metrics_.AddSampledGauge(
-      "muster_feed_silence_seconds",
-      "The time since the last message of the aggregator's change feed.",
-      [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
+  AddFeedGauges(metrics_, follower_);
   metrics_.AddSampledGauge("muster_jobs_deployments_followed",
                            "Deployments that have not ended and are followed.",
                            [this] { return static_cast<double>(runner_.followed()); });
@@ -125,19 +112,13 @@ absl::Status Assembly::Begin() {
   AddGauges();
   follower_ = std::make_unique<FeedFollower>(
       [this] { return aggregator_.Get(); },
-      [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
+      [this](const v1::FollowChangesResponse& event) { revocations_.HandleChange(event); }, timers_,
       threads_.background());
   RETURN_IF_ERROR(runner_.Start());
   RETURN_IF_ERROR(Serve());
   renewal_.Start(kFirstRenewal);
   tick_.RunAfter(kTick);
   return absl::OkStatus();
-}
-
-void Assembly::Apply(const v1::FollowChangesResponse& event) {
-  if (!revocation_follower_.HandleChange(event)) return;
-  host_.canceller().CancelIf(
-      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
 }
 
 absl::Status Assembly::Serve() {
