@@ -14,10 +14,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
@@ -27,11 +24,6 @@ namespace {
 
 constexpr size_t kMaxSmallFile = 64 * 1024;
 constexpr absl::Duration kSilentWait = absl::Seconds(2);
-
-std::string ReadBootId() {
-  const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", kMaxSmallFile);
-  return text.ok() ? std::string(absl::StripSuffix(*text, "\n")) : "";
-}
 
 UniqueFd OpenPidfd(pid_t pid) {
   return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -70,25 +62,6 @@ int ExecInChild(const SpawnOptions& options) {
 
 }  // namespace
 
-std::optional<ProcessIdentity> IdentifyProcess(pid_t pid) {
-  const auto stat = ReadFileBounded(absl::StrCat("/proc/", pid, "/stat"), kMaxSmallFile);
-  if (!stat.ok()) return std::nullopt;
-  // The second field is the program's name in brackets and may contain any character: count fields
-  // from its end.
-  const size_t after_name = stat->rfind(')');
-  if (after_name == std::string::npos) return std::nullopt;
-  const std::vector<std::string> fields =
-      absl::StrSplit(stat->substr(after_name + 1), ' ', absl::SkipWhitespace());
-  constexpr size_t kState = 0;   // field 3
-  constexpr size_t kStart = 19;  // field 22
-  ProcessIdentity identity{.pid = pid, .boot_id = ReadBootId()};
-  if (fields.size() <= kStart || fields[kState] == "Z" || fields[kState] == "X" ||
-      !absl::SimpleAtoi(fields[kStart], &identity.start_ticks)) {
-    return std::nullopt;
-  }
-  return identity;
-}
-
 absl::Status WritePidFile(const std::string& path, const ProcessIdentity& identity) {
   const nlohmann::ordered_json json = {
       {"pid", identity.pid}, {"start_ticks", identity.start_ticks}, {"boot_id", identity.boot_id}};
@@ -113,7 +86,7 @@ std::optional<Process> Process::Find(const ProcessIdentity& identity) {
   if (identity.pid <= 0) return std::nullopt;
   UniqueFd pidfd = OpenPidfd(identity.pid);
   // Check the identity after the descriptor was opened: from then on the pid cannot be reused.
-  if (!pidfd.valid() || IdentifyProcess(identity.pid) != identity) return std::nullopt;
+  if (!pidfd.valid() || !IsRunning(identity)) return std::nullopt;
   return Process(identity.pid, std::move(pidfd));
 }
 

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -14,22 +13,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/process_identity.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster::supervisor {
-
-// Identifies one process. The kernel reuses a pid, but never with the same start time in the same
-// boot.
-struct ProcessIdentity {
-  pid_t pid = 0;
-  uint64_t start_ticks = 0;  // since boot, field 22 of /proc/PID/stat
-  std::string boot_id;       // /proc/sys/kernel/random/boot_id
-
-  bool operator==(const ProcessIdentity&) const = default;
-};
-
-// Returns nothing if the process does not exist or is a zombie.
-std::optional<ProcessIdentity> IdentifyProcess(pid_t pid);
 
 // Writes a pid file: one line of JSON.
 absl::Status WritePidFile(const std::string& path, const ProcessIdentity& identity);

@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -8,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -250,31 +252,49 @@ func TestAggregatorErrorsMapToHTTPCodes(t *testing.T) {
 	}
 }
 
-// An early refusal still reads the body to its end: an old client that is disconnected while it sends would not see the
-// response.
-func TestEarlyRefusalReadsBody(t *testing.T) {
+// A refusal that does not need the body is answered before it: the reason is that of the gateway, or of the aggregator
+// when it is asked to open the upload. The rest of the body is read, because an old client that is disconnected while it
+// sends would not see the answer.
+func TestRefusalIsAnsweredBeforeBody(t *testing.T) {
+	const size = 8 << 20
 	w := start(t)
-	body := &counting{Reader: stream(40 << 20)}
-	a, err := w.putStream("logs", "n9", body)
-	if err != nil || a.code != 403 || body.n.Load() != 40<<20 {
-		t.Errorf("%v %d after %d bytes", err, a.code, body.n.Load())
-	}
-	body = &counting{Reader: stream(40 << 20)}
-	a, err = w.putStream("logs", "n9", body, "Expect", "100-continue")
-	if err != nil || a.code != 403 {
-		t.Errorf("%v %d", err, a.code)
+	const length = "Content-Length: 8388608\r\n"
+	for _, c := range []struct {
+		node, reason, header string
+		want                 int
+	}{
+		{"n9", "", length, 403}, {"n9", "", length + "Expect: 100-continue\r\n", 403},
+		{"n1", "RUN_SEALED", length, 410}, {"n1", "RUN_SEALED", length + "Expect: 100-continue\r\n", 410},
+		{"n1", "RUN_SEALED", "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n", 410},
+	} {
+		w.aggregator.Refuse(runA, codes.FailedPrecondition, c.reason)
+		conn := w.dial(w.leaf("logs", "n1"))
+		_, _ = io.WriteString(conn, request("PUT", "/api/v1/results/by-node/"+c.node+"/logs", c.header, ""))
+		if a := readAnswer(t, conn); a.code != c.want {
+			t.Errorf("%+v: %d %s", c, a.code, a.body)
+		}
+		if _, err := io.Copy(conn, stream(size)); c.header == length && err != nil {
+			t.Errorf("%+v: disconnected while the body is sent: %v", c, err)
+		}
 	}
 }
 
-type counting struct {
-	io.Reader
-	n atomic.Int64
-}
-
-func (c *counting) Read(p []byte) (int, error) {
-	n, err := c.Reader.Read(p)
-	c.n.Add(int64(n))
-	return n, err
+// The client sends the next request on the same connection.
+func TestSmallRefusedPutKeepsConnection(t *testing.T) {
+	w := start(t)
+	conn := w.dial(w.leaf("logs", "n1"))
+	reader := bufio.NewReader(conn)
+	for _, body := range []string{"Content-Length: 100000\r\n\r\n" + strings.Repeat("x", 100_000), "Transfer-Encoding: chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n"} {
+		_, _ = io.WriteString(conn, "PUT /api/v1/results/by-node/n9/logs HTTP/1.1\r\nHost: x\r\n"+body)
+		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		response, err := http.ReadResponse(reader, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != 403 || response.Close {
+			t.Errorf("%v %+v", err, response)
+		}
+	}
 }
 
 func TestTooLargePutReturns413(t *testing.T) {

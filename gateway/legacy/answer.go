@@ -17,9 +17,17 @@ import (
 	"muster.example/services/client/go/reasons"
 )
 
-// refuse answers with one line of text, as legacy clients expect.
+// refuse answers with one line of text, as legacy clients expect. The length lets them read it before the connection is
+// closed.
 func refuse(w http.ResponseWriter, code int, text string) {
-	http.Error(w, strings.ReplaceAll(text, "\n", " "), code)
+	if text != "" {
+		text = strings.ReplaceAll(text, "\n", " ") + "\n"
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+	}
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(code)
+	_, _ = io.WriteString(w, text)
 }
 
 var (
@@ -151,26 +159,48 @@ func isChunkError(err error) bool {
 	return err != nil && (errors.Is(err, http.ErrLineTooLong) || errors.As(err, &trailer) || chunkErrors[err.Error()])
 }
 
-// drain reads the rest of the body, so that the client sees the answer: it would treat a reset connection as a
-// transport error and send everything again.
-func (b *body) drain(w http.ResponseWriter, r *http.Request) {
-	if r.Header.Get("Expect") != "" && b.total == 0 {
-		return // the client waits for 100 Continue before it sends
+// refuse ends a request whose body is not needed with `answer`. A small body is read before, so that the connection is
+// used again. The rest of a large one is read after the answer: a client that is disconnected while it sends would treat
+// that as a transport error, and send everything again.
+func (b *body) refuse(w http.ResponseWriter, r *http.Request, answer func()) {
+	if b.awaited(r) {
+		answer()
+		return
 	}
+	control, first := http.NewResponseController(w), limits.DrainFirst
+	early := r.ProtoMajor == 1 && control.EnableFullDuplex() == nil
+	switch {
+	case !early:
+		first = limits.DrainBytes
+	case r.ContentLength > first:
+		first = 0
+	}
+	err := b.drain(control, first)
+	if !errors.Is(err, io.EOF) {
+		w.Header().Set("Connection", "close")
+	}
+	answer()
+	if err == nil && early && control.Flush() == nil {
+		_ = b.drain(control, limits.DrainBytes)
+	}
+}
+
+// awaited reports whether the client waits for 100 Continue before it sends.
+func (b *body) awaited(r *http.Request) bool { return r.Header.Get("Expect") != "" && b.total == 0 }
+
+// drain reads the rest of the body, but not much more than `most` bytes. It returns io.EOF at the end, and nil if more
+// may follow.
+func (b *body) drain(control *http.ResponseController, most int64) error {
 	b.limit = 0
-	control := http.NewResponseController(w)
 	deadline, buffer := time.Now().Add(limits.DrainTime), make([]byte, 32<<10)
-	for read := int64(0); read < limits.DrainBytes && time.Now().Before(deadline); {
+	for read := int64(0); most > 0 && read <= most && time.Now().Before(deadline); {
 		_ = control.SetReadDeadline(time.Now().Add(limits.DrainSilence))
 		n, err := b.Read(buffer)
 		read += int64(n)
 		if err != nil {
-			if !errors.Is(err, io.EOF) {
-				w.Header().Set("Connection", "close")
-			}
 			_ = control.SetReadDeadline(time.Time{})
-			return
+			return err
 		}
 	}
-	w.Header().Set("Connection", "close")
+	return nil
 }

@@ -39,33 +39,32 @@ type handler struct {
 	living     context.Context // ends deliveries when the gateway cannot wait any longer
 }
 
+// smallResult is the size up to which a result is received before the aggregator is asked: it takes one call.
+const smallResult = 64 << 10
+
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	stream := h.body(r)
 	if clean := cleanPath(r.URL.Path); clean != r.URL.Path {
-		stream.drain(w, r)
 		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
 		w.Header().Set("Location", to.String())
-		h.answered(r, "none", w, http.StatusMovedPermanently, "")
+		h.refused(r, "none", w, stream, http.StatusMovedPermanently, "")
 		return
 	}
 	route, node, plugin, known := match(r.Method, r.URL.Path)
 	switch {
 	case known && route == nil:
-		stream.drain(w, r)
-		h.answered(r, "none", w, http.StatusMethodNotAllowed, "")
+		h.refused(r, "none", w, stream, http.StatusMethodNotAllowed, "")
 		return
 	case route == nil:
-		stream.drain(w, r)
-		h.answered(r, "none", w, http.StatusNotFound,
+		h.refused(r, "none", w, stream, http.StatusNotFound,
 			"no such path: results go to /api/v1/results/by-node/NODE/PLUGIN or /api/v1/results/global/PLUGIN")
 		return
 	}
 	plugin, extension := splitExtension(plugin, h.planned)
 	key := muster.Key{Run: h.run, Plugin: plugin, Node: node}
 	if text := h.forbidden(r, key); text != "" {
-		stream.drain(w, r)
-		h.answered(r, route.Path, w, http.StatusForbidden, text)
+		h.refused(r, route.Path, w, stream, http.StatusForbidden, text)
 		return
 	}
 	leaf := r.TLS.PeerCertificates[0]
@@ -74,8 +73,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	ctx, done, err := h.revoked.Begin(fleet.WithClient(h.living, leaf, id), leaf, id)
 	if err != nil {
 		h.metrics.RefusedIdentity("run", h.log, id.URI, r.RemoteAddr, err)
-		stream.drain(w, r)
-		h.answered(r, route.Path, w, http.StatusForbidden, err.Error())
+		h.refused(r, route.Path, w, stream, http.StatusForbidden, err.Error())
 		return
 	}
 	defer done()
@@ -121,14 +119,11 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 	started := time.Now()
 	log := h.log.With("plugin", key.Plugin, "node", key.Node)
 	if h.limit > 0 && r.ContentLength > h.limit {
-		stream.drain(w, r)
-		code := answerFailure(w, errTooLarge)
-		h.count(route.Path, code)
+		stream.refuse(w, r, func() { h.count(route.Path, answerFailure(w, errTooLarge)) })
 		return
 	}
 	if r.Header.Get("Content-Range") != "" { // RFC 9110, 14.5: a part must not be stored as the whole
-		stream.drain(w, r)
-		h.answered(r, route.Path, w, http.StatusBadRequest,
+		h.refused(r, route.Path, w, stream, http.StatusBadRequest,
 			"Content-Range is not supported: send the whole result in one request, without this header")
 		return
 	}
@@ -138,25 +133,27 @@ func (h *handler) put(ctx context.Context, w http.ResponseWriter, r *http.Reques
 			"neither Content-Length nor chunks: an empty result needs Content-Length: 0")
 		return
 	}
+	// The client numbers the attempt: a later request starts a new upload, because its bytes may differ.
 	delivery := &muster.Delivery{
-		Key: key,
-		// A later request starts a new upload: its bytes may differ.
-		Attempt:   started.UnixNano(),
+		Key:       key,
 		MediaType: mediaType(r.Header.Get("Content-Type"), extension),
 		FileName:  fileName(r.Header.Get("Content-Disposition"), extension),
 		Hold:      h.hold,
 		Forwarded: true,
 	}
 	delivery.Body = stream
+	// A result that cannot be stored is refused before its body is sent.
+	delivery.OpenFirst = r.ContentLength > smallResult || (r.ContentLength < 0 && stream.awaited(r))
 	if r.Header.Get("Content-Disposition") == "" && r.ContentLength > 0 && r.ContentLength <= limits.ErrorReport {
 		delivery.Body = sniffError(stream, delivery)
 	}
 	result, err := h.deliver.Submit(ctx, delivery)
 	if err != nil {
-		stream.drain(w, r)
-		code := answerFailure(w, err)
-		h.count(route.Path, code)
-		log.Warn("result not stored", "code", code, "bytes", stream.total, "uri", id.URI, "error", err)
+		stream.refuse(w, r, func() {
+			code := answerFailure(w, err)
+			h.count(route.Path, code)
+			log.Warn("result not stored", "code", code, "bytes", stream.total, "uri", id.URI, "error", err)
+		})
 		return
 	}
 	h.answered(r, route.Path, w, http.StatusOK, "")
@@ -170,11 +167,12 @@ func (h *handler) answered(r *http.Request, route string, w http.ResponseWriter,
 	if code >= http.StatusBadRequest {
 		h.log.Debug("request refused", "method", r.Method, "path", strings.ToValidUTF8(r.URL.Path, "?"), "code", code)
 	}
-	if text != "" {
-		refuse(w, code, text)
-		return
-	}
-	w.WriteHeader(code)
+	refuse(w, code, text)
+}
+
+// refused is the same for a request whose body was not read to its end.
+func (h *handler) refused(r *http.Request, route string, w http.ResponseWriter, stream *body, code int, text string) {
+	stream.refuse(w, r, func() { h.answered(r, route, w, code, text) })
 }
 
 func (h *handler) count(route string, code int) {

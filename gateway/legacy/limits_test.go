@@ -85,8 +85,34 @@ func (e endless) Read(into []byte) (int, error) {
 func drained(from io.Reader) (bytes int64, took time.Duration, answer *httptest.ResponseRecorder) {
 	answer, began := httptest.NewRecorder(), time.Now()
 	b := &body{from: from, count: func(int) {}}
-	b.drain(answer, httptest.NewRequest("PUT", "/", nil))
+	b.refuse(answer, httptest.NewRequest("PUT", "/", nil), func() {})
 	return b.total, time.Since(began), answer
+}
+
+// duplex is a connection that can be read after the answer.
+type duplex struct {
+	*httptest.ResponseRecorder
+}
+
+func (duplex) EnableFullDuplex() error { return nil }
+
+func TestSmallRefusedBodyIsReadBeforeTheAnswer(t *testing.T) {
+	for _, c := range []struct {
+		size, announced, before int64
+	}{
+		{100, 100, 100}, {limits.DrainFirst, -1, limits.DrainFirst}, {limits.DrainFirst + 1, limits.DrainFirst + 1, 0},
+		{3 * limits.DrainFirst, -1, limits.DrainFirst + 32<<10},
+	} {
+		answer, before := duplex{httptest.NewRecorder()}, int64(-1)
+		b := &body{from: io.LimitReader(endless{}, c.size), count: func(int) {}}
+		r := httptest.NewRequest("PUT", "/", nil)
+		r.ContentLength = c.announced
+		b.refuse(answer, r, func() { before = b.total })
+		closed := answer.Header().Get("Connection") == "close"
+		if before != c.before || b.total != c.size || closed != (c.size > limits.DrainFirst) {
+			t.Errorf("%+v: %d bytes before the answer, %d in all, closed: %v", c, before, b.total, closed)
+		}
+	}
 }
 
 func TestRefusedBodyIsReadUpToItsLimits(t *testing.T) {

@@ -28,8 +28,7 @@ func (h *handler) progress(ctx context.Context, w http.ResponseWriter, r *http.R
 	key muster.Key) {
 	content, err := io.ReadAll(io.LimitReader(stream, limits.ProgressBody+1))
 	if err == nil && int64(len(content)) > limits.ProgressBody {
-		stream.drain(w, r)
-		h.answered(r, route.Path, w, http.StatusRequestEntityTooLarge, "a progress report is limited to 1 MiB")
+		h.refused(r, route.Path, w, stream, http.StatusRequestEntityTooLarge, "a progress report is limited to 1 MiB")
 		return
 	}
 	var report *update

@@ -260,8 +260,10 @@ var (
 	ErrorReport  = size(64<<10, Row{Name: "error report of an old worker", Per: "request", Reason: "stored as a result", Action: "-"})
 	FileName     = count(1024, Row{Name: "bytes of a file name", Per: "request", Reason: "a shortened name", Action: "-"})
 	MediaType    = count(255, Row{Name: "bytes of a media type", Per: "request", Reason: "no media type", Action: "-"})
-	DrainBytes   = size(4<<30, Row{Name: "bytes of a refused body that are read", Per: "request", Reason: "a closed connection", Action: "-"})
-	DrainTime    = wait(10*time.Minute, Row{Name: "time in which a refused body is read", Per: "request", Reason: "a closed connection",
+	DrainFirst   = size(256<<10, Row{Name: "bytes of a refused body that are read before the answer", Per: "request",
+		Reason: "the answer, then a closed connection", Action: "-"})
+	DrainBytes = size(4<<30, Row{Name: "bytes of a refused body that are read", Per: "request", Reason: "a closed connection", Action: "-"})
+	DrainTime  = wait(10*time.Minute, Row{Name: "time in which a refused body is read", Per: "request", Reason: "a closed connection",
 		Action: "-"})
 	DrainSilence = wait(5*time.Second, Row{Name: "silence in a refused body", Per: "request", Reason: "the answer, then a closed connection",
 		Action: "-"})
@@ -290,7 +292,7 @@ var (
 		Action: "check the policy server, and the programs of the source"})
 	QuotaOfSource = count(50, Row{Name: "percent of rudder.shared_files_quota for the files of a source; at least rudder.max_body_size", Per: "source",
 		Key: "rudder.shared_files_quota", Reason: "507", Action: "raise it, or remove files of the source"})
-	Outcomes     = count(20_000, Row{Name: "outcomes of uploads", Per: "relay", Reason: "404 for older ones", Action: "-"})
+	Outcomes     = count(20_000, Row{Name: "outcomes of uploads", Per: "relay", Reason: "404 for the oldest ones of the source with the most", Action: "-"})
 	OutcomesTime = wait(7*24*time.Hour, Row{Name: "time an outcome is kept", Per: "upload", Reason: "404", Action: "-"})
 	Depth        = count(20, Row{Name: "levels of relays in nodeslist.json", Per: "node", Reason: "an unreachable node", Action: "-"})
 	ListFile     = size(256<<20, Row{Name: "nodeslist.json", Per: "file", Reason: "the old list stays in use", Action: "-"})

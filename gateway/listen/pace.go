@@ -48,6 +48,7 @@ type exchange struct {
 	pace     Pace
 	http1    bool
 	answered bool
+	duplex   bool // the handler reads the body after its answer
 
 	mu      sync.Mutex
 	unread  bool      // the end of the body was not reached
@@ -83,6 +84,12 @@ func (x *exchange) SetReadDeadline(deadline time.Time) error {
 	x.readBy = deadline
 	x.mu.Unlock()
 	return x.setReadDeadline(time.Time{})
+}
+
+// EnableFullDuplex supports http.ResponseController. The handler limits how long it reads after its answer.
+func (x *exchange) EnableFullDuplex() error {
+	x.duplex = true
+	return x.control.EnableFullDuplex()
 }
 
 // SetWriteDeadline supports http.ResponseController.
@@ -123,7 +130,7 @@ func (x *exchange) answer() {
 	x.answered = true
 	x.mu.Lock()
 	unread := x.unread && x.http1
-	if unread {
+	if unread && !x.duplex {
 		x.closeBy = time.Now().Add(limits.CloseDelay)
 	}
 	x.mu.Unlock()
@@ -165,7 +172,10 @@ func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 func (x *exchange) end(body io.Reader) {
 	x.answer()
 	x.mu.Lock()
-	unread := !x.closeBy.IsZero() && x.unread
+	unread := x.unread && x.http1
+	if unread && x.closeBy.IsZero() {
+		x.closeBy = time.Now().Add(limits.CloseDelay)
+	}
 	x.mu.Unlock()
 	if unread && x.FlushError() == nil {
 		_, _ = io.Copy(io.Discard, body)

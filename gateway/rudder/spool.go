@@ -91,8 +91,8 @@ type spool struct {
 	pending int
 	sources map[string]*queue // of those with pending uploads
 	left    []*upload         // ended ones with files that could not be removed
-	ended   []*upload         // the oldest first
-	counts  map[string]int    // of ended uploads by state, including forgotten ones
+	ended   outcomes
+	counts  map[string]int // of ended uploads by state, including forgotten ones
 	living  context.Context
 	working *sync.WaitGroup
 }
@@ -132,7 +132,9 @@ func (p *spool) open() error {
 		}
 		all = append(all, u)
 	}
-	slices.SortFunc(all, func(a, b *upload) int { return cmp.Or(a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(all, func(a, b *upload) int {
+		return cmp.Or(a.Ended.Compare(b.Ended), a.Received.Compare(b.Received), cmp.Compare(a.ID, b.ID))
+	})
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, u := range all {
@@ -141,10 +143,10 @@ func (p *spool) open() error {
 			p.begin(u)
 			continue
 		}
-		p.ended, u.recorded = append(p.ended, u), true
+		u.recorded = true
+		p.ended.add(u)
 		p.clear(u) // the earlier process may have ended before it did
 	}
-	slices.SortFunc(p.ended, func(a, b *upload) int { return a.Ended.Compare(b.Ended) })
 	p.drop(time.Now())
 	return err
 }
@@ -313,8 +315,8 @@ func (p *spool) end(u *upload, state string, code int, why string) {
 	p.pending--
 	p.store.space.hold(u.Source, -needOf(u.Size))
 	p.counts[state]++
-	p.ended = append(p.ended, u)
-	p.drop(u.Ended)
+	p.ended.add(u)
+	p.remove(p.ended.removeAbove(limits.Outcomes))
 	close(u.done)
 	p.log.Info("upload ended", "upload", u.ID, "target", u.Target, "source", u.Source, "file", u.File, "state", state,
 		"code", code, "reason", why)
@@ -366,12 +368,16 @@ func (p *spool) forget(now time.Time) {
 
 // drop drops outcomes that are too old or too many. The lock is held.
 func (p *spool) drop(now time.Time) {
-	for len(p.ended) > 0 && (len(p.ended) > limits.Outcomes || now.Sub(p.ended[0].Ended) >= limits.OutcomesTime) {
-		oldest := p.ended[0]
-		oldest.recorded = false
-		p.clear(oldest)
-		delete(p.uploads, oldest.ID)
-		p.ended = p.ended[1:]
+	p.remove(p.ended.removeBefore(now.Add(-limits.OutcomesTime)))
+	p.remove(p.ended.removeAbove(limits.Outcomes))
+}
+
+// remove removes ended uploads. The lock is held.
+func (p *spool) remove(all []*upload) {
+	for _, u := range all {
+		u.recorded = false
+		p.clear(u)
+		delete(p.uploads, u.ID)
 	}
 }
 

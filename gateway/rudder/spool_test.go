@@ -278,7 +278,8 @@ func TestOutcomesExpireAndAreBounded(t *testing.T) {
 	spool.mu.Lock()
 	for i := range limits.Outcomes + 5 {
 		u := &upload{ID: strconv.Itoa(i), State: stateDelivered, Ended: time.Now()}
-		spool.uploads[u.ID], spool.ended = u, append(spool.ended, u)
+		spool.uploads[u.ID] = u
+		spool.ended.add(u)
 	}
 	spool.mu.Unlock()
 	known := func() int {

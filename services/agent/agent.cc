@@ -318,8 +318,8 @@ class Agent {
   }
 
   Delivery Deliver() {
-    client::SubmitOptions options;
-    options.media_type = state_->result().media_type;
+    const client::SubmitOptions options = {.media_type = state_->result().media_type,
+                                           .no_links = !assignment_.module->built_in};
     Delivery delivery = Submit(
         [&](const auto& stop) { return client_.SubmitFile(state_->result().path, options, stop); });
     if (delivery.status.ok()) {
@@ -330,9 +330,10 @@ class Agent {
       // The faulty result cannot be delivered at any later start either.
       if (auto status = Settle(delivery.status); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kBadConfig) {
-      // If the result was removed after it was produced, the next start produces it again.
+      if (waits()) return DeliverError(delivery.status);
+      // If the result was removed or replaced, the next start produces it again.
       std::error_code error;
-      if (!std::filesystem::exists(state_->result().path, error) && !error) {
+      if (!is_regular_file(std::filesystem::symlink_status(state_->result().path, error))) {
         if (auto status = state_->Clear(); !status.ok()) return Failed(status);
       }
       delivery.status.code = Code::kFailed;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -73,6 +74,26 @@ TEST_F(AgentTest, PluginThatHangsWritesNothingOrIsMissingIsAnErrorResult) {
                               .dump();
   EXPECT_EQ(Run(), Code::kErrorDelivered);
   EXPECT_THAT(peer_.committed()->body, HasSubstr("TOOL_NOT_FOUND"));
+}
+
+// The file is not one that the plugin may read.
+TEST_F(AgentTest, ResultThatWasReplacedByALinkIsProducedAgain) {
+  std::ofstream(base_ + "/secret") << "secret";
+  config_["definition"] = Definition("echo ok > $RESULTS_DIR/r; echo r > $RESULTS_DIR/done");
+  peer_.judge = [] { return errors::PairNotPlanned("r", "facts", "n1"); };
+  EXPECT_EQ(Run(), Code::kRefused) << said_;
+  fs::path result;
+  for (const auto& entry : fs::recursive_directory_iterator(base_ + "/state")) {
+    if (entry.path().filename() == "r") result = entry.path();
+  }
+  ASSERT_TRUE(fs::remove(result));
+  fs::create_symlink(base_ + "/secret", result);
+  peer_.judge = [] { return absl::OkStatus(); };
+  EXPECT_EQ(Run(), Code::kFailed) << said_;
+  EXPECT_THAT(said_, HasSubstr("not a regular file"));
+  EXPECT_FALSE(peer_.committed());
+  EXPECT_EQ(Run(), Code::kOk) << said_;
+  EXPECT_EQ(peer_.committed()->body, "ok\n");
 }
 
 TEST_F(AgentTest, ErrorOfAFailedPluginIsDeliveredByTheNextStart) {

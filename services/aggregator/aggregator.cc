@@ -44,6 +44,7 @@
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/identity/certificate_files.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
@@ -256,8 +257,8 @@ void Assembly::Observe(const ChangeRecord& change) {
 }
 
 void Assembly::CancelRevoked() {
-  host_.canceller().CancelIf(
-      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  host_.canceller().EndIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); },
+                          errors::CallerRevoked());
 }
 
 // Does what Observe would have done for changes that the feed dropped.

@@ -328,7 +328,7 @@ void Client::WatchWaits(WaitWatcher watcher) {
 Delivery Client::SubmitFile(const std::string& path, const SubmitOptions& options,
                             const std::stop_token& stop) {
   MutexLock lock(impl_->one_at_a_time());
-  auto file = SourceFile::Open(path);
+  auto file = options.no_links ? SourceFile::OpenResolved(path) : SourceFile::Open(path);
   if (!file.ok()) {
     return Impl::ToDelivery(
         errors::ConfigInvalid("result file", "", ToStd(file.status().message())));

@@ -126,6 +126,9 @@ struct SubmitOptions {
   std::string media_type;
   // Empty: the name of the file.
   std::string file_name;
+  // SubmitFile: another program may replace the file by a link. The path has no symbolic links, as
+  // std::filesystem::canonical returns it; if it has one now, nothing is delivered.
+  bool no_links = false;
 };
 
 // The progress that a plugin reports (Sonobuoy's fields).

@@ -53,6 +53,20 @@ class ClientTest : public ::testing::Test {
   Config config_ = fleet_.ConfigOf("n1");
 };
 
+TEST_F(ClientTest, LinkIsNotDeliveredIfThePathHadNone) {
+  Write("target", "{}");
+  const std::string link = folder_ + "/link";
+  std::filesystem::create_symlink(folder_ + "/target", link);
+  const SubmitOptions options = {.no_links = true};
+  const Delivery refused = Make()->SubmitFile(link, options);
+  EXPECT_EQ(refused.status.code, Code::kBadConfig);
+  EXPECT_NE(refused.status.message.find("not a regular file"), std::string::npos);
+  EXPECT_FALSE(peer_.committed());
+  const std::string real = std::filesystem::canonical(link);
+  EXPECT_TRUE(Make()->SubmitFile(real, options).status.ok());
+  EXPECT_TRUE(Make()->SubmitFile(link, {}).status.ok());
+}
+
 TEST_F(ClientTest, FileIsDeliveredWithNameAndType) {
   const Delivery delivery = Make()->SubmitFile(Write("facts.json", "{}"), {});
   ASSERT_TRUE(delivery.status.ok()) << delivery.status.message;

@@ -1,6 +1,8 @@
 #include "services/client/delivery.h"
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <thread>
 
@@ -34,6 +36,16 @@ class TimeLimit {
   std::stop_callback<std::function<void()>> outer_;
   std::jthread timer_;
 };
+
+// Returns an attempt that the service does not refuse as `why` did. A sender that numbers its
+// attempts by the time may have a clock that is ahead of this one.
+int64_t LaterAttempt(const absl::Status& why) {
+  const int64_t newest = NewestAttemptOf(why).value_or(0);
+  if (newest < 1 || newest == std::numeric_limits<int64_t>::max()) {
+    return absl::GetCurrentTimeNanos();
+  }
+  return newest + 1;
+}
 
 }  // namespace
 
@@ -89,8 +101,7 @@ absl::StatusOr<CommitReceipt> DeliverUntilCommitted(ResultTransport& transport,
     if (move == NextMove::kGiveUp && !temporary) return last;
     if (move == NextMove::kNewAttempt || move == NextMove::kLaterAttempt) {
       if (++new_attempts > kMostNewAttempts) return last;
-      // Another sender may number its attempts by the time.
-      const int64_t least = move == NextMove::kNewAttempt ? 1 : absl::GetCurrentTimeNanos();
+      const int64_t least = move == NextMove::kNewAttempt ? 1 : LaterAttempt(last);
       ASSIGN_OR_RETURN(result.info.attempt, attempts.Next(least));
     }
     if (outcome.progressed) backoff.Reset();

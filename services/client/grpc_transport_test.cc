@@ -235,6 +235,29 @@ TEST_F(GrpcTransportTest, DeliveryFollowsASenderThatNumbersAttemptsByTheTime) {
   EXPECT_GT(peer_.committed()->description.attempt(), info.attempt);
 }
 
+// The number of the old sender stays refused: it does not take the upload over again.
+TEST_F(GrpcTransportTest, DeliveryFollowsASenderWhoseClockIsAhead) {
+  ResultInfo info{fleet_.run, "facts", "n1"};
+  info.attempt = absl::ToUnixNanos(absl::Now() + absl::Hours(12));
+  const std::string path = Write(RandomBytes(2 * kMiB));
+  OutgoingResult old(info, SourceFile::Open(path).value());
+  info.attempt += 1;
+  OutgoingResult later(info, SourceFile::Open(path).value());
+  for (OutgoingResult* const result : {&old, &later}) {
+    peer_.cut_after = 1;
+    ASSERT_FALSE(transport_->Try(*result, {}).receipt.ok());
+  }
+  peer_.cut_after = -1;
+  const absl::Status refused = transport_->Try(old, {}).receipt.status();
+  EXPECT_EQ(ReasonOf(refused), "TAKEN_OVER");
+  EXPECT_EQ(NewestAttemptOf(refused), info.attempt);
+  const std::string body = TextBytes(3 * kMiB);
+  const auto delivered = Deliver(Write(body));
+  ASSERT_TRUE(delivered.ok()) << delivered.status();
+  EXPECT_TRUE(peer_.committed()->body == body);
+  EXPECT_EQ(peer_.committed()->description.attempt(), info.attempt + 1);
+}
+
 TEST_F(GrpcTransportTest, DamagedUploadIsSentAgainFromTheBeginning) {
   peer_.damage_digest = 1;
   const std::string body = RandomBytes(kMiB);

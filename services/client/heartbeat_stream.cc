@@ -2,13 +2,12 @@
 
 #include <utility>
 
-#include "absl/strings/ascii.h"
 #include "muster/v1/heartbeats.pb.h"
 #include "services/client/clean_text.h"
 #include "services/client/progress_message.h"
 #include "services/client/status_channels.h"
+#include "services/common/base/process_identity.h"
 #include "services/common/base/random_id.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/rpc/client_stream.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/rpc/renewed_channel.h"
@@ -23,11 +22,6 @@ constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
 const std::string& InstanceId() {
   static const auto* const id = new std::string(RandomHex(16));
   return *id;
-}
-
-std::string BootId() {
-  const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
-  return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
 }
 
 void ToMessage(const Fault& fault, v1::Fault* message) {

@@ -15,6 +15,7 @@
 #include "services/common/errors/runs.h"
 #include "services/common/identity/authority.h"
 #include "services/common/rpc/status.h"
+#include "services/common/upload/attempt.h"
 
 namespace muster::client {
 namespace {
@@ -183,7 +184,7 @@ grpc::Status TestPeer::OpenUpload(grpc::ServerContext*, const v1::OpenUploadRequ
     return grpc::Status::OK;
   }
   if (description.attempt() < description_.attempt()) {
-    return ToGrpc(errors::StaleAttempt(description.attempt()));
+    return ToGrpc(StaleAttempt(description.attempt(), description_.attempt()));
   }
   if (description.attempt() > description_.attempt()) bytes_.clear();
   description_ = description;

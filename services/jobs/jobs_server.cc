@@ -1,7 +1,6 @@
 #include "services/jobs/jobs_server.h"
 
 #include <limits>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -11,13 +10,12 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
-#include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
-#include "services/common/service/revocation_follower.h"
+#include "services/common/service/followed_revocations.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
@@ -58,7 +56,7 @@ class Assembly : public JobsServer {
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
                threads_.background()),
         runner_({deployments_, [this] { return relay_.Get(); },
-                 [this](const std::string& creator) { return revocations_.Contains(creator); },
+                 [this](const std::string& creator) { return revocations_.list().Contains(creator); },
                  clock_, timers_, following_},
                 kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
@@ -80,7 +78,6 @@ class Assembly : public JobsServer {
         ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()}, {role});
   }
   void AddGauges();
-  void Apply(const v1::FollowChangesResponse& event);
   absl::Status Serve();
   void Tick();
 
@@ -95,11 +92,7 @@ class Assembly : public JobsServer {
   Executor& requests_ = threads_.requests();
   Executor following_;
   ServiceHost host_;
-  RevocationList revocations_;
-  RevocationFollower revocation_follower_{
-      // used by Apply
-      [this](std::set<std::string> subjects) { revocations_.Replace(std::move(subjects)); },
-      [this](const std::string& subject) { revocations_.Add(subject); }};
+  FollowedRevocations revocations_{host_.canceller()};
   DocumentStore documents_;
   DeploymentStore deployments_;
   ServiceChannel aggregator_;
@@ -114,13 +107,7 @@ class Assembly : public JobsServer {
 };
 
 void Assembly::AddGauges() {
-  metrics_.AddSampledGauge("muster_feed_connected",
-                           "1 while events of the aggregator's feed arrive.",
-                           [this] { return follower_ != nullptr && follower_->connected(); });
-  metrics_.AddSampledGauge(
-      "muster_feed_silence_seconds",
-      "The time since the last message of the aggregator's change feed.",
-      [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
+  AddFeedGauges(metrics_, follower_);
   metrics_.AddSampledGauge("muster_jobs_deployments_followed",
                            "Deployments that have not ended and are followed.",
                            [this] { return static_cast<double>(runner_.followed()); });
@@ -139,20 +126,16 @@ absl::Status Assembly::Begin() {
   AddGauges();
   follower_ = std::make_unique<FeedFollower>(
       [this] { return aggregator_.Get(); },
-      [this](const v1::FollowChangesResponse& event) { Apply(event); }, timers_,
+      [this](const v1::FollowChangesResponse& event) {
+        if (revocations_.HandleChange(event)) runner_.HandleRevocations();
+      },
+      timers_,
       threads_.background());
   RETURN_IF_ERROR(runner_.Start());
   RETURN_IF_ERROR(Serve());
   renewal_.Start(kFirstRenewal);
   tick_.RunAfter(kTick);
   return absl::OkStatus();
-}
-
-void Assembly::Apply(const v1::FollowChangesResponse& event) {
-  if (!revocation_follower_.HandleChange(event)) return;
-  host_.canceller().CancelIf(
-      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
-  runner_.HandleRevocations();
 }
 
 absl::Status Assembly::Serve() {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/relay.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -59,7 +60,8 @@ absl::StatusOr<VerifiedStatement> Trust::VerifyAt(const v1::AttachStatement& sta
 }
 
 void Trust::Enforce(const std::vector<std::string>& fresh) {
-  canceller_.CancelIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  canceller_.EndIf([this](const Caller& caller) { return revocations_.IsRevoked(caller); },
+                   errors::CallerRevoked());
   for (const std::string& subject : fresh) topology_.Forget(subject);
 }
 

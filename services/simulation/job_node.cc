@@ -178,7 +178,7 @@ void JobNode::Run(const std::string& id, Job& job) {
 // The command starts only when its mark is durable.
 void JobNode::Begin(const std::string& id, Job& job) {
   job.started = true;
-  const ProcessMark nobody = {.pid = 1 << 30, .started = 1, .boot = "another"};
+  const ProcessMark nobody = {{.pid = 1 << 30, .start_ticks = 1, .boot_id = "another"}};
   if (!job.folder->NoteProcess(nobody).ok()) {
     job.ended = true;
     job.final = FinalRecord(v1::JOB_OUTCOME_FAILED, "COMMAND_NOT_STARTED", "");

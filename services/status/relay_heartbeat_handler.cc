@@ -152,8 +152,9 @@ void RelayHeartbeatHandler::End(const absl::Status& status) {
 }
 
 // Returns the proof that the stream is that of the relay that it names: the caller is this relay,
-// or an ancestor that forwards the stream with the statement of this relay.
-std::optional<RelayHeartbeatHandler::Proof> RelayHeartbeatHandler::Prove() {
+// or an ancestor that forwards the stream with the statement of this relay. REVOKED if this relay
+// was revoked: nothing of it is kept, so that no run waits for it.
+absl::StatusOr<std::optional<RelayHeartbeatHandler::Proof>> RelayHeartbeatHandler::Prove() {
   const Caller& caller = stream_->call().caller();
   const auto* service = std::get_if<ServiceIdentity>(&caller.identity.name);
   if (service != nullptr && *service == ServiceIdentity{ServiceRole::kRelay, relay_name_}) {
@@ -161,10 +162,11 @@ std::optional<RelayHeartbeatHandler::Proof> RelayHeartbeatHandler::Prove() {
   }
   const auto& metadata = stream_->context()->client_metadata();
   const auto statement = metadata.find(kRelayStatement);
-  if (statement == metadata.end()) return std::nullopt;
+  if (statement == metadata.end()) return std::optional<Proof>();
   auto relay = runtime_.callers->ResolveForwardedRelay(
       caller, relay_name_, {statement->second.data(), statement->second.size()});
-  if (!relay.ok() || parts_.is_revoked(*relay->caller)) return std::nullopt;
+  if (!relay.ok()) return std::optional<Proof>();
+  if (parts_.is_revoked(*relay->caller)) return errors::CallerRevoked();
   return Proof{std::move(relay->caller), std::move(relay->parent), relay->expires, relay->expires};
 }
 
@@ -200,7 +202,7 @@ absl::Status RelayHeartbeatHandler::Begin(const v1::RelayHeartbeatsRequest& requ
   if (relay_name_.empty()) {
     RETURN_IF_ERROR(ValidateName("relay", request.relay()));
     relay_name_ = request.relay();
-    auto proof = Prove();
+    ASSIGN_OR_RETURN(auto proof, Prove());
     payer_ = PayerOf(proof ? &*proof : nullptr);
     if (proof) {
       const Caller& relay = proof->statement ? *proof->statement : stream_->call().caller();

@@ -54,7 +54,7 @@ class RelayHeartbeatHandler
     absl::Time until = absl::InfiniteFuture();
   };
 
-  std::optional<Proof> Prove();
+  absl::StatusOr<std::optional<Proof>> Prove();
   std::string PayerOf(const Proof* proof) const;
   absl::Status CheckProof() const;
   absl::Status Begin(const v1::RelayHeartbeatsRequest& request);

@@ -9,11 +9,17 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "muster/v1/heartbeats.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/identity/attach_statement.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/rpc/forwarding.h"
+#include "services/common/rpc/status.h"
 #include "services/common/store/sqlite/sqlite_store.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_heartbeat_stream.h"
 #include "testing/fixtures/test_status.h"
 
@@ -77,7 +83,8 @@ TEST_F(RevocationTest, HeartbeatOfARevokedAgentIsRejected) {
   revoked.Send(revoked.First());
   other.Send(other.First());
   Revoke(Uri("n1"));
-  EXPECT_EQ(revoked.End().code(), absl::StatusCode::kCancelled);
+  const absl::Status ended = revoked.End();
+  EXPECT_EQ(ReasonOf(ended), "REVOKED") << ended;
   TestHeartbeatStream again(status_.Connect(n1));
   const absl::Status refused = again.SendAndEnd(again.First());
   EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied) << refused;
@@ -114,6 +121,31 @@ TEST_F(RevocationTest, RevokedRelayCausesNoDoubt) {
   });
   const Certificate certificate = *Certificate::FromPem(r1.chain_pem);
   Revoke(CertificateSubject(certificate.IssuerKeyId(), certificate.Serial()));
+  status_.Await(run_, [](const v1::RunStatus& s) { return s.doubt().empty(); });
+}
+
+// Its parent still forwards its heartbeats.
+TEST_F(RevocationTest, ForwardedStreamOfARevokedRelayIsRefused) {
+  const TestIdentity r1 = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"});
+  const TestIdentity r2 = fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r2"});
+  const Certificate parent = *Certificate::FromPem(r1.chain_pem);
+  const Certificate child = *Certificate::FromPem(r2.chain_pem);
+  const v1::AttachStatement statement =
+      *SignAttachStatement(*PrivateKey::FromPem(r2.key_pem), r2.chain_pem, *child.Uri(),
+                           *parent.Uri(), *parent.Key()->Sha256(), absl::Now() + absl::Minutes(30));
+  Revoke(CertificateSubject(child.IssuerKeyId(), child.Serial()));
+  const auto stub = v1::HeartbeatService::NewStub(status_.Connect(r1));
+  // Until the service knows that r2 is revoked.
+  EXPECT_TRUE(testing::Await([&] {
+    grpc::ClientContext context;
+    context.AddMetadata(kRelayStatement, statement.SerializeAsString());
+    const auto stream = stub->RelayHeartbeats(&context);
+    v1::RelayHeartbeatsRequest hello;
+    hello.set_relay("r2");
+    v1::RelayHeartbeatsResponse response;
+    if (stream->Write(hello) && stream->Read(&response)) context.TryCancel();
+    return ReasonOf(FromGrpc(stream->Finish())) == "REVOKED";
+  }));
   status_.Await(run_, [](const v1::RunStatus& s) { return s.doubt().empty(); });
 }
 

@@ -11,13 +11,12 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
-#include "services/common/identity/revocation.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
-#include "services/common/service/revocation_follower.h"
+#include "services/common/service/followed_revocations.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/status/board/board.h"
@@ -91,11 +90,7 @@ class Assembly : public StatusServer {
   Executor& requests_ = threads_.requests();
   Executor streams_;
   ServiceHost host_;
-  RevocationList revocations_;
-  RevocationFollower revocation_follower_{
-      // used by Apply
-      [this](std::set<std::string> subjects) { revocations_.Replace(std::move(subjects)); },
-      [this](const std::string& subject) { revocations_.Add(subject); }};
+  FollowedRevocations revocations_{host_.canceller()};
   std::unique_ptr<StatusStore> store_;
   WatchHub hub_;
   VerdictLog verdicts_;
@@ -114,13 +109,7 @@ class Assembly : public StatusServer {
 };
 
 void Assembly::AddGauges() {
-  metrics_.AddSampledGauge("muster_feed_connected",
-                           "1 while events of the aggregator's feed arrive.",
-                           [this] { return follower_ != nullptr && follower_->connected(); });
-  metrics_.AddSampledGauge(
-      "muster_feed_silence_seconds",
-      "The time since the last message of the aggregator's change feed.",
-      [this] { return follower_ == nullptr ? 0 : absl::ToDoubleSeconds(follower_->silence()); });
+  AddFeedGauges(metrics_, follower_);
   metrics_.AddSampledGauge("muster_status_watchers", "Streams that follow a run.",
                            [this] { return static_cast<double>(hub_.watchers()); });
   metrics_.AddSampledGauge("muster_status_verdicts",
@@ -177,7 +166,7 @@ std::vector<const RelayState*> Assembly::LostRelays() const {
   const Registry& registry = heartbeats_->registry();
   std::vector<const RelayState*> lost = registry.lost_relays();
   std::erase_if(lost, [&](const RelayState* relay) {
-    return revocations_.Contains(registry.CertificateOf(*relay));
+    return revocations_.list().Contains(registry.CertificateOf(*relay));
   });
   return lost;
 }
@@ -207,9 +196,7 @@ void Assembly::RestorePairs(const std::string& run) {
 
 void Assembly::Apply(const v1::FollowChangesResponse& event) {
   board_.Apply(event);
-  if (!revocation_follower_.HandleChange(event)) return;
-  host_.canceller().CancelIf(
-      [this](const Caller& caller) { return revocations_.IsRevoked(caller); });
+  revocations_.HandleChange(event);
 }
 
 absl::Status Assembly::Serve() {

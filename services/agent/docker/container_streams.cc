@@ -21,9 +21,11 @@ absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
 }  // namespace
 
-ContainerStreams::ContainerStreams(const ContainerBytes& received, ContainerOutputSink sink)
+ContainerStreams::ContainerStreams(const ContainerBytes& received, int64_t log_file_size,
+                                   ContainerOutputSink sink)
     : out_(received.out),
       err_(received.err),
+      log_file_size_(log_file_size),
       sink_(std::move(sink)),
       frames_([this](ContainerStream stream, std::string_view data) { Pass(stream, data); }),
       multi_(curl_multi_init()) {}
@@ -37,15 +39,16 @@ ContainerStreams::~ContainerStreams() {
 
 absl::StatusOr<std::unique_ptr<ContainerStreams>> ContainerStreams::Attach(
     DockerEngine& engine, const std::string& container, ContainerOutputSink sink) {
-  std::unique_ptr<ContainerStreams> streams(new ContainerStreams({}, std::move(sink)));
+  std::unique_ptr<ContainerStreams> streams(new ContainerStreams({}, 0, std::move(sink)));
   RETURN_IF_ERROR(streams->Open(engine, container, /*attach=*/true));
   return streams;
 }
 
 absl::StatusOr<std::unique_ptr<ContainerStreams>> ContainerStreams::Follow(
     DockerEngine& engine, const std::string& container, const ContainerBytes& received,
-    ContainerOutputSink sink) {
-  std::unique_ptr<ContainerStreams> streams(new ContainerStreams(received, std::move(sink)));
+    int64_t log_file_size, ContainerOutputSink sink) {
+  std::unique_ptr<ContainerStreams> streams(
+      new ContainerStreams(received, log_file_size, std::move(sink)));
   RETURN_IF_ERROR(streams->Open(engine, container, /*attach=*/false));
   return streams;
 }
@@ -96,6 +99,7 @@ absl::Status ContainerStreams::AddStream(DockerEngine& engine, std::string metho
 }
 
 void ContainerStreams::Pass(ContainerStream stream, std::string_view data) {
+  log_size_.Add(data);
   data = (stream == ContainerStream::kStdout ? out_ : err_).Skip(data);
   if (!data.empty()) sink_(stream, data);
 }

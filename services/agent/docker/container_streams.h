@@ -40,10 +40,12 @@ class ContainerStreams {
                                                                   ContainerOutputSink sink);
 
   // Follows the daemon's log of a container that was started, from its first byte on, and passes
-  // what comes after the `received` bytes. Otherwise as Attach.
+  // what comes after the `received` bytes. `log_file_size` is that of ContainerState. Otherwise as
+  // Attach.
   static absl::StatusOr<std::unique_ptr<ContainerStreams>> Follow(DockerEngine& engine,
                                                                   const std::string& container,
                                                                   const ContainerBytes& received,
+                                                                  int64_t log_file_size,
                                                                   ContainerOutputSink sink);
 
   ~ContainerStreams();
@@ -55,8 +57,12 @@ class ContainerStreams {
   // Returns whether the daemon has reported an end of the container. Inspect it: it may have been
   // started again by hand.
   bool ended() const { return end_.done && end_.status.ok() && !end_body_.empty(); }
-  // Returns whether the log did not begin with the `received` bytes, after the end of the output.
-  bool missing() const { return out_.missing() || err_.missing(); }
+  // Returns whether the log did not begin with the `received` bytes, or was so full that it may
+  // have lost its beginning. Call it after the end of the output.
+  bool missing() const {
+    return out_.missing() || err_.missing() ||
+           (log_file_size_ > 0 && log_size_.full(log_file_size_));
+  }
   // Returns whether the output has ended: all of it was passed if the container has ended, too.
   bool output_ended() const { return output_.done; }
   // Returns why the streams are of no more use, although the container may run; OK otherwise.
@@ -69,7 +75,7 @@ class ContainerStreams {
     absl::Status status;  // once it is done
   };
 
-  ContainerStreams(const ContainerBytes& received, ContainerOutputSink sink);
+  ContainerStreams(const ContainerBytes& received, int64_t log_file_size, ContainerOutputSink sink);
   absl::Status Open(DockerEngine& engine, const std::string& container, bool attach);
   absl::Status AddStream(DockerEngine& engine, std::string method, const std::string& call,
                          EngineTransfer::BodySink sink, Stream* stream);
@@ -78,6 +84,8 @@ class ContainerStreams {
 
   ReceivedBytes out_;  // not passed again
   ReceivedBytes err_;
+  DaemonLogSize log_size_;
+  const int64_t log_file_size_;  // 0: no log is read
   const ContainerOutputSink sink_;
   StreamFrames frames_;
   std::string end_body_;

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
@@ -14,6 +15,8 @@
 
 namespace muster {
 namespace {
+
+constexpr int64_t kLogFile = int64_t{64} << 20;
 
 class ContainerStreamsTest : public testing::DockerTest {
  protected:
@@ -27,6 +30,12 @@ class ContainerStreamsTest : public testing::DockerTest {
     const auto id = engine_.CreateContainer(spec);
     EXPECT_TRUE(id.ok()) << id.status();
     return id.value_or("");
+  }
+
+  int64_t FileSizeOf(const std::string& id) {
+    const auto state = engine_.InspectContainer(id);
+    EXPECT_TRUE(state.ok()) << state.status();
+    return state.ok() ? state->log_file_size : 0;
   }
 
   ContainerOutputSink Sink() {
@@ -87,7 +96,7 @@ TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
   out_.clear();
   err_.clear();
   auto again = ContainerStreams::Follow(
-      engine_, id, {.out = BytesOf("one\n"), .err = BytesOf("E1\nE2")}, Sink());
+      engine_, id, {.out = BytesOf("one\n"), .err = BytesOf("E1\nE2")}, kLogFile, Sink());
   ASSERT_TRUE(again.ok()) << again.status();
   ReadToEnd(**again);
   EXPECT_EQ(out_, "two\nthree\n");
@@ -98,7 +107,8 @@ TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
 TEST_F(ContainerStreamsTest, LogWithAnotherBeginningIsReported) {
   const std::string id = Create("echo two; echo three");
   ReadToEnd(*AttachAndStart(id));
-  auto log = ContainerStreams::Follow(engine_, id, {.out = BytesOf("one\n"), .err = {}}, Sink());
+  auto log =
+      ContainerStreams::Follow(engine_, id, {.out = BytesOf("one\n"), .err = {}}, kLogFile, Sink());
   ASSERT_TRUE(log.ok()) << log.status();
   ReadToEnd(**log);
   EXPECT_TRUE((*log)->missing());
@@ -109,10 +119,36 @@ TEST_F(ContainerStreamsTest, LogOfADaemonIsBounded) {
   ReadToEnd(*AttachAndStart(id));
   EXPECT_EQ(out_.size(), 3'000'000u) << "who is attached loses nothing";
   out_.clear();
-  auto log = ContainerStreams::Follow(engine_, id, {}, Sink());
+  auto log = ContainerStreams::Follow(engine_, id, {}, FileSizeOf(id), Sink());
   ASSERT_TRUE(log.ok()) << log.status();
   ReadToEnd(**log);
   EXPECT_LE(out_.size(), size_t{1} << 20);
+  EXPECT_GT(out_.size(), size_t{900} << 10) << "only the oldest file is removed";
+  EXPECT_TRUE((*log)->missing()) << "although there is nothing to compare it with";
+}
+
+// Lines of one byte, for which the daemon needs most space.
+TEST_F(ContainerStreamsTest, FullLogOfShortLinesIsReported) {
+  const std::string id = Create("yes '' | head -n 60000", int64_t{1} << 20);
+  ReadToEnd(*AttachAndStart(id));
+  ASSERT_EQ(out_.size(), 60'000u);
+  out_.clear();
+  auto log = ContainerStreams::Follow(engine_, id, {}, FileSizeOf(id), Sink());
+  ASSERT_TRUE(log.ok()) << log.status();
+  ReadToEnd(**log);
+  EXPECT_LT(out_.size(), 60'000u);
+  EXPECT_TRUE((*log)->missing());
+}
+
+TEST_F(ContainerStreamsTest, LogThatIsNotFullIsWhole) {
+  const std::string id = Create("head -c 700000 /dev/urandom", int64_t{1} << 20);
+  ReadToEnd(*AttachAndStart(id));
+  const std::string all = std::exchange(out_, "");
+  auto log = ContainerStreams::Follow(engine_, id, {}, FileSizeOf(id), Sink());
+  ASSERT_TRUE(log.ok()) << log.status();
+  ReadToEnd(**log);
+  EXPECT_EQ(out_, all);
+  EXPECT_FALSE((*log)->missing());
 }
 
 TEST_F(ContainerStreamsTest, UnknownContainerIsRefused) {
@@ -128,7 +164,8 @@ TEST_F(ContainerStreamsTest, EndOfTheDaemonIsAFaultAndItsLogHasTheRest) {
   while (streams->fault().ok() && !streams->output_ended()) streams->Wait(-1, absl::Seconds(10));
   EXPECT_FALSE(streams->ended());
   docker_->Start();
-  auto rest = ContainerStreams::Follow(engine_, id, {.out = BytesOf(out_), .err = {}}, Sink());
+  auto rest =
+      ContainerStreams::Follow(engine_, id, {.out = BytesOf(out_), .err = {}}, kLogFile, Sink());
   ASSERT_TRUE(rest.ok()) << rest.status();
   ReadToEnd(**rest);
   std::string want;

@@ -78,6 +78,34 @@ class ReceivedBytes {
   uint32_t found_ = 0;
 };
 
+// The daemon splits a log into files of the same size, and removes the oldest file when one more
+// is due.
+inline constexpr int64_t kDaemonLogFiles = 16;
+
+// Tells from the content of a log whether the daemon may have removed a file of it. That is
+// certain only if nothing that was received before can be compared. Not thread-safe.
+class DaemonLogSize {
+ public:
+  // Adds bytes that were read from the log.
+  void Add(std::string_view data) {
+    bytes_ += static_cast<int64_t>(data.size());
+    lines_ += std::count(data.begin(), data.end(), '\n');
+  }
+
+  // Returns whether the log may have been full. `file_size` is the size of a file of the log.
+  bool full(int64_t file_size) const { return MostBytes() >= (kDaemonLogFiles - 1) * file_size; }
+
+ private:
+  // An entry of the driver `local` has at most 31 bytes beside those of its line, and 106 if the
+  // line has several entries (measured with Docker 20.10 to 28).
+  int64_t MostBytes() const { return bytes_ + (bytes_ / kPiece + 1) * 256 + lines_ * 40; }
+
+  static constexpr int64_t kPiece = int64_t{16} << 10;
+
+  int64_t bytes_ = 0;
+  int64_t lines_ = 0;
+};
+
 }  // namespace muster
 
 #endif  // MUSTER_SERVICES_AGENT_DOCKER_DAEMON_LOG_H_

@@ -42,5 +42,23 @@ TEST(ReceivedBytesTest, OtherBeginningOfTheLogIsMissing) {
   EXPECT_TRUE(received.missing());
 }
 
+TEST(DaemonLogSizeTest, LogIsFullWhenItsLastFileMayBeInUse) {
+  constexpr int64_t kFile = int64_t{1} << 20;
+  DaemonLogSize size;
+  size.Add(std::string((kDaemonLogFiles - 2) * kFile, 'x'));
+  EXPECT_FALSE(size.full(kFile));
+  size.Add(std::string(kFile, 'x'));
+  EXPECT_TRUE(size.full(kFile));
+}
+
+TEST(DaemonLogSizeTest, ShortLinesTakeMoreSpaceThanTheirBytes) {
+  constexpr int64_t kFile = int64_t{1} << 20;
+  DaemonLogSize size;
+  size.Add(std::string(kFile / 4, '\n'));
+  EXPECT_FALSE(size.full(kFile));
+  size.Add(std::string(kFile / 4, '\n'));
+  EXPECT_TRUE(size.full(kFile));
+}
+
 }  // namespace
 }  // namespace muster

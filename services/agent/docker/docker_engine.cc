@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
+#include "services/agent/docker/daemon_log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
@@ -117,8 +118,8 @@ Json ToJson(const ContainerSpec& spec) {
         {"LogConfig",
          {{"Type", "local"},
           {"Config",
-           {{"max-size", absl::StrCat(spec.log_size)},
-            {"max-file", "1"},
+           {{"max-size", absl::StrCat(spec.log_size / kDaemonLogFiles)},
+            {"max-file", absl::StrCat(kDaemonLogFiles)},
             {"compress", "false"}}}}}}},
   };
   if (!spec.command.empty()) json["Cmd"] = spec.command;
@@ -247,6 +248,10 @@ absl::StatusOr<ContainerState> DockerEngine::InspectContainer(const std::string&
   found.started = TimeOf(state, "StartedAt");
   found.finished = TimeOf(state, "FinishedAt");
   found.labels = Labels(Object(json, "Config"));
+  const Json log = Object(Object(Object(json, "HostConfig"), "LogConfig"), "Config");
+  if (!absl::SimpleAtoi(Member<std::string>(log, "max-size", ""), &found.log_file_size)) {
+    found.log_file_size = 0;
+  }
   if (found.id.empty() || found.status.empty()) {
     return errors::DockerAnswerInvalid("GET /containers", "it has no id or state");
   }

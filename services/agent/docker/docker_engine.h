@@ -39,7 +39,7 @@ struct ContainerSpec {
   int64_t memory = 0;     // bytes, swap included; 0: no limit
   int64_t nano_cpus = 0;  // 0: no limit
   int64_t processes = 0;  // 0: no limit
-  // Bytes of the daemon's log. More output replaces its beginning.
+  // Bytes of the daemon's log, in kDaemonLogFiles files. More output replaces its beginning.
   int64_t log_size = int64_t{1} << 30;
 };
 
@@ -54,6 +54,8 @@ struct ContainerState {
   // May be some milliseconds before `started`, which the daemon notes after the program has begun.
   std::optional<absl::Time> finished;
   std::map<std::string, std::string> labels;
+  // Bytes of each of the kDaemonLogFiles files of the daemon's log; 0: unknown.
+  int64_t log_file_size = 0;
 
   bool ended() const { return status == "exited" || status == "dead"; }
 };

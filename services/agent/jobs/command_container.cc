@@ -167,7 +167,7 @@ void CommandContainer::ReadEnd() {
   const auto state = options_.engine.InspectContainer(name_);
   if (!state.ok() || !state->ended()) return Lose(kReopenAfter);
   if (output_lost_.ok() && streams_ != nullptr && streams_->missing()) {
-    output_lost_ = errors::ContainerOutputLost("the log has lost its beginning");
+    output_lost_ = errors::ContainerOutputLost("the log is full and may have lost its beginning");
   }
   end_.exit.exit_code = static_cast<int>(state->exit_code);
   end_.out_of_memory = state->out_of_memory;
@@ -198,8 +198,8 @@ void CommandContainer::Reopen() {
   if (state->status == "created") return RemoveUnstarted();
   if (state->status == "removing") return;  // then it is not found
   if (state->ended() && !output_lost_.ok()) return ReadEnd();
-  auto streams =
-      ContainerStreams::Follow(options_.engine, name_, {.out = out_, .err = err_}, Sink());
+  auto streams = ContainerStreams::Follow(options_.engine, name_, {.out = out_, .err = err_},
+                                          state->log_file_size, Sink());
   if (!streams.ok()) {
     if (state->ended()) GiveUpOutputLater(streams.status());
     return;

@@ -14,7 +14,7 @@ namespace muster {
 // The part of a plan that applies after the start, and when that was. Later changes of the policy
 // do not change it.
 struct ContainerMark {
-  std::string boot;  // the id of the boot, process_mark.h
+  std::string boot;  // the id of the boot, BootId
   absl::Time start;
   absl::Duration since_boot;  // of the start, by SinceBoot: the wall clock may jump
   JobPlan plan;  // image, limits and output; without argv and environment, which may be secret

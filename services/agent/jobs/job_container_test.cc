@@ -18,7 +18,28 @@ using ::testing::HasSubstr;
 // The part of an agent that is killed: see ContainerOfAKilledAgentIsFollowedToItsEnd.
 TEST(KilledAgent, RunsAContainer) { RunKilledAgent(); }
 
-class JobContainerTest : public JobContainerFixture {};
+class JobContainerTest : public JobContainerFixture {
+ protected:
+  // Creates the job as an agent that is killed before it has stored any output.
+  JobPlan NotePlan() {
+    JobPlan plan = PlanOf(docker_->image(), "");
+    job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
+    EXPECT_TRUE(job_->NoteContainer({BootId(), absl::Now(), SinceBoot(), plan}).ok());
+    return plan;
+  }
+
+  // Runs the container of the job to its end, with a log of 1 MiB.
+  void RunWithASmallLog(const std::string& script) {
+    ContainerSpec spec;
+    spec.name = ContainerNameOf("n1", kJob);
+    spec.image = docker_->image();
+    spec.command = {"/bin/sh", "-c", script};
+    spec.log_size = int64_t{1} << 20;
+    ASSERT_TRUE(engine_.CreateContainer(spec).ok());
+    ASSERT_TRUE(engine_.StartContainer(spec.name).ok());
+    AwaitEnded();
+  }
+};
 
 TEST_F(JobContainerTest, OutputAndExitCodeAreRecorded) {
   // A volume of the image would be a folder on the disk of the node, without a limit.
@@ -234,25 +255,25 @@ TEST_F(JobContainerTest, AgentStopsWithoutDockerAndFollowsTheContainerLater) {
 
 // The log of Docker has other bytes than those that are stored, and as many.
 TEST_F(JobContainerTest, OutputThatTheFullLogHasLostIsReported) {
-  JobPlan plan = PlanOf(docker_->image(), "");
-  job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
-  ASSERT_TRUE(job_->NoteContainer({BootId(), absl::Now(), SinceBoot(), plan}).ok());
+  const JobPlan plan = NotePlan();
   v1::JobRecord stored;
   stored.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
   stored.mutable_output()->set_data(std::string(32 << 10, 'a'));
   ASSERT_TRUE(job_->log()->Append(stored).ok());
-  ContainerSpec spec;
-  spec.name = ContainerNameOf("n1", kJob);
-  spec.image = docker_->image();
-  spec.command = {"/bin/sh", "-c",
-                  "head -c 32768 /dev/zero | tr '\\0' a; head -c 3000000 /dev/zero | tr '\\0' b"};
-  spec.log_size = int64_t{1} << 20;
-  ASSERT_TRUE(engine_.CreateContainer(spec).ok());
-  ASSERT_TRUE(engine_.StartContainer(spec.name).ok());
-  AwaitEnded();
+  RunWithASmallLog("head -c 32768 /dev/zero | tr '\\0' a; head -c 3000000 /dev/zero | tr '\\0' b");
   const Records all = Run(plan);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
   EXPECT_EQ(all.final.reason(), "CONTAINER_OUTPUT_LOST");
+}
+
+// The agent was killed before it stored any output: there is nothing to compare the log with.
+TEST_F(JobContainerTest, FullLogIsReportedAlthoughNoOutputWasStored) {
+  const JobPlan plan = NotePlan();
+  RunWithASmallLog("echo first; head -c 3000000 /dev/zero | tr '\\0' b");
+  const Records all = Run(plan);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_OUTPUT_LOST");
+  EXPECT_EQ(all.out.find("first"), std::string::npos);
 }
 
 // The log of Docker lacks the line break of such a line.

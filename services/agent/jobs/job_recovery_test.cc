@@ -52,7 +52,7 @@ class JobRecoveryTest : public ::testing::Test {
   }
 
   const std::string folder_ = absl::StrCat("/jobs/", kJob);
-  const ProcessMark process_ = {1'000, 5, "another-boot"};
+  const ProcessMark process_ = {{1'000, 5, "another-boot"}};
   SimulatedDisk disk_;
 };
 

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include <filesystem>
-#include <optional>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"
@@ -22,29 +22,6 @@ namespace {
 
 constexpr size_t kMaxProcFile = size_t{4} << 20;  // an environment
 
-// The state of a process in /proc.
-struct ProcStat {
-  pid_t group = 0;
-  int64_t started = 0;
-};
-
-std::optional<ProcStat> ReadStat(pid_t pid) {
-  const auto text = ReadFileBounded(absl::StrCat("/proc/", pid, "/stat"), 4096);
-  if (!text.ok()) return std::nullopt;
-  // The name in parentheses may contain anything; the fields follow the last parenthesis.
-  const size_t end = text->rfind(')');
-  if (end == std::string::npos) return std::nullopt;
-  const std::vector<std::string> fields =
-      absl::StrSplit(text->substr(end + 1), ' ', absl::SkipEmpty());
-  // By proc(5), from field 3 on: state, parent, group (5), ..., start time (22).
-  ProcStat stat;
-  if (fields.size() < 20 || fields[0] == "Z" || !absl::SimpleAtoi(fields[2], &stat.group) ||
-      !absl::SimpleAtoi(fields[19], &stat.started)) {
-    return std::nullopt;
-  }
-  return stat;
-}
-
 bool HasVariable(pid_t pid, std::string_view variable) {
   const auto environment = ReadFileBounded(absl::StrCat("/proc/", pid, "/environ"), kMaxProcFile);
   if (!environment.ok()) return false;
@@ -60,18 +37,13 @@ std::vector<pid_t> MembersOf(pid_t group) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
     pid_t pid = 0;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    const auto stat = ReadStat(pid);
+    const auto stat = ReadProcessStat(pid);
     if (stat && stat->group == group) members.push_back(pid);
   }
   return members;
 }
 
 }  // namespace
-
-std::string BootId() {
-  const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", 64);
-  return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
-}
 
 absl::Duration SinceBoot() {
   timespec since = {};
@@ -82,30 +54,31 @@ absl::Duration SinceBoot() {
 absl::Time BootTime() { return absl::Now() - SinceBoot(); }
 
 absl::StatusOr<ProcessMark> ProcessMark::Of(pid_t pid) {
-  const auto stat = ReadStat(pid);
-  if (!stat) return absl::NotFoundError(absl::StrCat("no process ", pid));
-  return ProcessMark{pid, stat->started, BootId()};
+  auto process = IdentifyProcess(pid);
+  if (!process) return absl::NotFoundError(absl::StrCat("no process ", pid));
+  return ProcessMark{*std::move(process)};
 }
 
-std::string ProcessMark::ToText() const { return absl::StrCat(pid, " ", started, " ", boot, "\n"); }
+std::string ProcessMark::ToText() const {
+  return absl::StrCat(pid, " ", start_ticks, " ", boot_id, "\n");
+}
 
 absl::StatusOr<ProcessMark> ProcessMark::FromText(std::string_view text) {
   const std::vector<std::string> parts =
       absl::StrSplit(absl::StripAsciiWhitespace(ToAbsl(text)), ' ');
   ProcessMark mark;
   if (parts.size() != 3 || !absl::SimpleAtoi(parts[0], &mark.pid) || mark.pid <= 1 ||
-      !absl::SimpleAtoi(parts[1], &mark.started)) {
+      !absl::SimpleAtoi(parts[1], &mark.start_ticks)) {
     return errors::ProcessMarkDamaged();
   }
-  mark.boot = parts[2];
+  mark.boot_id = parts[2];
   return mark;
 }
 
 int EndGroup(const ProcessMark& leader, std::string_view variable) {
-  if (leader.boot != BootId()) return 0;
+  if (leader.boot_id != BootId()) return 0;
   const std::vector<pid_t> members = MembersOf(leader.pid);
-  const auto now = ReadStat(leader.pid);
-  if (now && now->started == leader.started) {
+  if (IsRunning(leader)) {
     kill(-leader.pid, SIGKILL);
     return static_cast<int>(members.size());
   }

@@ -1,34 +1,28 @@
-// The identity of a process across restarts of the agent.
+// The processes that an earlier process of the agent has started.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_PROCESS_MARK_H_
 #define MUSTER_SERVICES_AGENT_JOBS_PROCESS_MARK_H_
 
 #include <sys/types.h>
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/process_identity.h"
 
 namespace muster {
 
 // The variable in the environment of every process of a job.
 inline constexpr std::string_view kJobVariable = "MUSTER_JOB";
 
-// Returns the id of this boot of the machine.
-std::string BootId();
 // Returns the time since the start of the machine. It includes suspension, and never jumps.
 absl::Duration SinceBoot();
 // Returns when the machine was started.
 absl::Time BootTime();
 
-// The leader of a process group. The start time distinguishes it from a later process with its id.
-struct ProcessMark {
-  pid_t pid = 0;
-  int64_t started = 0;  // clock ticks since the boot
-  std::string boot;     // the id of the boot
-
+// The leader of a process group, as the agent stores it.
+struct ProcessMark : ProcessIdentity {
   // NOT_FOUND if there is no such process.
   static absl::StatusOr<ProcessMark> Of(pid_t pid);
 

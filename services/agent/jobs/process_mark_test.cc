@@ -14,11 +14,11 @@ namespace {
 constexpr char kVariable[] = "MUSTER_JOB=0123456789abcdef0123456789abcdef";
 
 TEST(ProcessMarkTest, TextIsReadBack) {
-  const ProcessMark mark{12, 345, "boot"};
+  const ProcessMark mark{{12, 345, "boot"}};
   const ProcessMark read = ProcessMark::FromText(mark.ToText()).value();
   EXPECT_EQ(read.pid, 12);
-  EXPECT_EQ(read.started, 345);
-  EXPECT_EQ(read.boot, "boot");
+  EXPECT_EQ(read.start_ticks, 345);
+  EXPECT_EQ(read.boot_id, "boot");
   for (const char* text : {"", "12", "12 x boot", "1 345 boot", "12 345 boot more"}) {
     EXPECT_EQ(ReasonOf(ProcessMark::FromText(text).status()), "JOB_DAMAGED") << text;
   }
@@ -28,10 +28,10 @@ TEST(ProcessMarkTest, OtherProcessWithTheIdOfAnOldOneIsNotKilled) {
   auto stranger = Subprocess::Start({.argv = {"/bin/sleep", "1000"}});
   ASSERT_TRUE(stranger.ok());
   ProcessMark mark = ProcessMark::Of((*stranger)->pid()).value();
-  --mark.started;
+  --mark.start_ticks;
   EXPECT_EQ(EndGroup(mark, kVariable), 0);
   EXPECT_EQ((*stranger)->Wait(absl::ZeroDuration()), std::nullopt);
-  ++mark.started;
+  ++mark.start_ticks;
   EXPECT_EQ(EndGroup(mark, kVariable), 1);
   EXPECT_EQ((*stranger)->Wait(absl::Minutes(1))->signal, SIGKILL);
 }

@@ -33,7 +33,7 @@ absl::Status Refusal(const OpenUpload::Result& outcome, const UploadRecord& uplo
     case Verdict::kCancelled:
       return errors::RunCancelled(upload.key.run);
     case Verdict::kStaleAttempt:
-      return errors::StaleAttempt(upload.attempt);
+      return StaleAttempt(upload.attempt, outcome.newest_attempt);
     case Verdict::kRunFull:
       return errors::RunFull(upload.key.run, outcome.run_bytes, upload.size, max_run_bytes);
   }

@@ -28,7 +28,8 @@ type Delivery struct {
 	Key Key
 	// Attempt numbers the attempts to produce this result. A repeated delivery has the same number and is
 	// resumed; a higher number starts a new upload. 0: the modification time of a file, so that the same file
-	// is resumed even after a restart of the sender; for a stream, the present time.
+	// is resumed even after a restart of the sender; for a stream, the present time. If an earlier sender has a
+	// higher number, because its clock is ahead, a delivery with 0 begins with the next one.
 	Attempt int64
 	// IsError: the body is a text with the reason why there is no result.
 	IsError bool
@@ -47,6 +48,9 @@ type Delivery struct {
 	// LeaveWhenSpooled: return a *SpooledError when a disconnected relay has spooled the result; otherwise
 	// Submit continues until it is committed.
 	LeaveWhenSpooled bool
+	// OpenFirst: open the upload before Body is read, so that a delivery that cannot succeed fails without it. Set it only
+	// for a body of more than 64 KiB, or if its sender waits until the body is read: a smaller one takes more calls then.
+	OpenFirst bool
 	// Forwarded: a gateway delivers for another sender, so the client does not sign. Options.Dial names that
 	// sender to the services.
 	Forwarded bool

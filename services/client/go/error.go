@@ -26,6 +26,8 @@ type Error struct {
 	NextStep string
 	// RetryAfter is zero if the server did not ask for a wait.
 	RetryAfter time.Duration
+	// NewestAttempt is the attempt by which a lower one was refused (reason TAKEN_OVER); 0: unknown.
+	NewestAttempt int64
 }
 
 // Error implements error.
@@ -124,6 +126,7 @@ func fromRPC(err error) error {
 		if d, ok := detail.(*musterv1.ErrorDetail); ok {
 			result.Reason, result.NextStep = d.GetReason(), d.GetNextStep()
 			result.RetryAfter = d.GetRetryAfter().AsDuration()
+			result.NewestAttempt = d.GetNewestAttempt()
 		}
 	}
 	return result

@@ -24,6 +24,7 @@ import (
 // Errors: *Error for the server's final answer, *BodyError, *LostError, *SpooledError, the context's
 // error.
 func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
+	renumber := d.Attempt == 0
 	d = c.prepared(d)
 	defer c.currentHeartbeats.Load().scope(PhaseDelivering)()
 	if c.legacy != nil {
@@ -47,7 +48,11 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 			return nil, &BodyError{err}
 		}
 	}
-	if from == nil {
+	switch {
+	case from != nil:
+	case d.OpenFirst:
+		from = newStreamSource(d.Body)
+	default:
 		head, more, err := readHead(d.Body)
 		if err != nil {
 			return nil, err
@@ -56,13 +61,13 @@ func (c *Client) Submit(ctx context.Context, d *Delivery) (*Result, error) {
 			return c.submitSmall(ctx, rpc, d, head)
 		}
 		from = newStreamSource(io.MultiReader(bytes.NewReader(head), d.Body))
-		if !d.Forwarded {
-			from.addDigest()
-		}
+	}
+	if !d.Forwarded {
+		from.addDigest()
 	}
 	c.uploads.Add(1)
 	defer c.uploads.Add(-1)
-	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share}
+	u := &upload{rpc: rpc, delivery: d, source: from, sign: c.sign, share: c.share, renumber: renumber}
 	return persist(ctx, d.Hold, c.waiting, u.once, d.LeaveWhenSpooled)
 }
 

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	"google.golang.org/grpc"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go/channel"
+	"muster.example/services/client/go/reasons"
 )
 
 const (
@@ -32,6 +34,8 @@ type upload struct {
 	sign     signer
 	share    func() int64 // of the client's memory, in bytes
 	reached  int64        // the highest offset that the server has acknowledged
+	// renumber is true until the upload is open, if the client has chosen the number of the attempt.
+	renumber bool
 }
 
 // once opens the upload and sends the missing bytes. The boolean reports whether it advanced.
@@ -83,9 +87,33 @@ func (u *upload) open(ctx context.Context) (*musterv1.OpenUploadResponse, error)
 	if sum, ok := u.source.whole(); ok {
 		request.Size, request.Sha256 = &sum.size, sum.sha256
 	}
+	opened, err := u.call(ctx, request)
+	// The clock of an earlier sender may be ahead. Once the upload is open, a higher number is that of a later sender.
+	if newest := newestAttempt(err); u.renumber && newest > 0 && newest < math.MaxInt64 {
+		u.delivery.Attempt = newest + 1
+		request.Description = u.delivery.description()
+		opened, err = u.call(ctx, request)
+	}
+	u.renumber = u.renumber && err != nil
+	return opened, err
+}
+
+func (u *upload) call(ctx context.Context, request *musterv1.OpenUploadRequest) (*musterv1.OpenUploadResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return u.rpc.OpenUpload(ctx, request)
+}
+
+// newestAttempt returns the attempt by which the one of a failed open was refused, or 0.
+func newestAttempt(err error) int64 {
+	if err == nil {
+		return 0
+	}
+	answer := AsError(err)
+	if answer.Reason != reasons.TakenOver {
+		return 0
+	}
+	return answer.NewestAttempt
 }
 
 // note records the server's progress and releases acknowledged bytes.

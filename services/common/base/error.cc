@@ -1,6 +1,7 @@
 #include "services/common/base/error.h"
 
 #include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
 
@@ -10,6 +11,7 @@ namespace {
 constexpr char kReason[] = "muster/reason";
 constexpr char kNextStep[] = "muster/next-step";
 constexpr char kRetryAfter[] = "muster/retry-after";
+constexpr char kNewestAttempt[] = "muster/newest-attempt";
 
 std::string Payload(const absl::Status& status, const char* key) {
   auto payload = status.GetPayload(key);
@@ -41,6 +43,17 @@ std::optional<absl::Duration> RetryAfterOf(const absl::Status& status) {
   const std::string text = Payload(status, kRetryAfter);
   if (text.empty()) return std::nullopt;
   return absl::Milliseconds(std::strtoll(text.c_str(), nullptr, 10));
+}
+
+absl::Status WithNewestAttempt(absl::Status status, int64_t attempt) {
+  if (!status.ok()) status.SetPayload(kNewestAttempt, absl::Cord(absl::StrCat(attempt)));
+  return status;
+}
+
+std::optional<int64_t> NewestAttemptOf(const absl::Status& status) {
+  int64_t attempt = 0;
+  if (!absl::SimpleAtoi(Payload(status, kNewestAttempt), &attempt)) return std::nullopt;
+  return attempt;
 }
 
 absl::Status Annotate(const absl::Status& status, std::string_view context) {

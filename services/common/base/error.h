@@ -10,6 +10,7 @@
 #ifndef MUSTER_SERVICES_COMMON_BASE_ERROR_H_
 #define MUSTER_SERVICES_COMMON_BASE_ERROR_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,6 +36,12 @@ absl::Status WithRetryAfter(absl::Status status, absl::Duration delay);
 
 // Returns the time to wait before the next attempt, if the error contains one.
 std::optional<absl::Duration> RetryAfterOf(const absl::Status& status);
+
+// Adds the attempt by which a lower one is refused. Returns the same status for chaining.
+absl::Status WithNewestAttempt(absl::Status status, int64_t attempt);
+
+// Returns the attempt by which a lower one was refused, if the error contains one.
+std::optional<int64_t> NewestAttemptOf(const absl::Status& status);
 
 // Returns the same error with `context` before its message ("open upload: ..."), and OK for OK.
 absl::Status Annotate(const absl::Status& status, std::string_view context);

@@ -38,9 +38,9 @@ absl::Status UploadNotFound(std::string_view upload) {
                    "Open the upload again and continue at the offset in the response.");
 }
 
-absl::Status StaleAttempt(int64_t attempt) {
+absl::Status StaleAttempt(int64_t attempt, int64_t newest) {
   return MakeError(absl::StatusCode::kAborted, "TAKEN_OVER",
-                   absl::StrCat("attempt ", attempt, " is outdated: a later attempt delivers this result"),
+                   absl::StrCat("attempt ", attempt, " is outdated: attempt ", newest, " delivers this result"),
                    "Stop this sender.");
 }
 

@@ -22,7 +22,7 @@ absl::Status ResultReplaced(int64_t asked, int64_t current);
 // NOT_FOUND, UPLOAD_NOT_FOUND.
 absl::Status UploadNotFound(std::string_view upload);
 // ABORTED, TAKEN_OVER.
-absl::Status StaleAttempt(int64_t attempt);
+absl::Status StaleAttempt(int64_t attempt, int64_t newest);
 // ABORTED, TAKEN_OVER.
 absl::Status TakenOver(std::string_view upload);
 // UNAVAILABLE, UPLOAD_COMPLETING.

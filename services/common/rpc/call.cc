@@ -108,6 +108,10 @@ grpc::Status Call::FinalOfStream(const absl::Status& status) {
   return ToGrpc(answer);
 }
 
+void Call::SetStream(std::weak_ptr<EndableStream> stream) {
+  if (call_entry_ != nullptr) runtime_.canceller->SetStream(*call_entry_, std::move(stream));
+}
+
 void Call::ContextGone() {
   if (call_entry_ != nullptr) runtime_.canceller->ForgetContext(*call_entry_);
 }

@@ -127,6 +127,9 @@ class Call {
     call_entry_.reset();
   }
 
+  // Lets CallCanceller::EndIf end the stream of this call with a reason.
+  void SetStream(std::weak_ptr<EndableStream> stream);
+
   // Lets CallCanceller::AwaitNone wait for the call as long as the result exists: for work of a
   // stream that continues after its end. To be called before Leave.
   CallCanceller::Handle Hold() const { return call_entry_; }

@@ -12,11 +12,24 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/common/base/mutex.h"
 #include "services/common/identity/rpc_authorization.h"
 
 namespace muster {
+
+// Returns the caller itself, without the gateway or relay that forwards its call and the
+// certificate of their connection.
+Caller WithoutForwarder(Caller caller);
+
+// A stream that can end with a status of this side. Thread-safe.
+class EndableStream {
+ public:
+  virtual ~EndableStream() = default;
+  // Ends the stream with `why`, or cancels its call if the peer does not take that soon.
+  virtual void EndSoon(const absl::Status& why) = 0;
+};
 
 // Thread-safe. Must outlive its handles.
 class CallCanceller {
@@ -35,6 +48,7 @@ class CallCanceller {
    private:
     friend class CallCanceller;
     const std::shared_ptr<const Caller> caller_;
+    std::weak_ptr<EndableStream> stream_;     // with mutex_
     std::atomic<int64_t> writing_since_ = 0;  // monotonic nanoseconds; 0: nothing is
   };
 
@@ -43,12 +57,20 @@ class CallCanceller {
 
   Handle Add(std::shared_ptr<const Caller> caller, grpc::CallbackServerContext* context);
 
+  // The call is that of `stream`.
+  void SetStream(Entry& entry, std::weak_ptr<EndableStream> stream);
+
   // The context of a call is about to be destroyed: the call is not cancelled any more, but
   // AwaitNone waits for it.
   void ForgetContext(Entry& entry);
 
   // Cancels every call whose caller `is_revoked`; returns how many.
   int CancelIf(const std::function<bool(const Caller&)>& is_revoked);
+
+  // Ends every call whose caller `is_revoked`: streams with `why`, others are cancelled. A stream
+  // whose forwarder is revoked, and not its caller, is cancelled too: `why` would be taken for the
+  // caller's.
+  void EndIf(const std::function<bool(const Caller&)>& is_revoked, const absl::Status& why);
 
   // Cancels every call whose peer has not taken a message for `limit`; returns how many.
   int CancelStuck(absl::Duration now, absl::Duration limit);

@@ -1,14 +1,40 @@
 #include "services/common/rpc/server_stream.h"
 
+#include <memory>
+
+#include "services/common/base/timers.h"
+
 namespace muster {
+namespace {
+
+// A peer that takes its status does so within a round trip.
+constexpr absl::Duration kLastStatusWithin = absl::Seconds(1);
+
+}  // namespace
+
 ServerStreamBase::ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                                    std::string_view method, const ServerStreamOptions& options)
     : ServerStreamCore(options, runtime.stream_timers),
       executor_(*runtime.executor),
+      timers_(runtime.stream_timers),
       streams_(options.counted ? runtime.streams : nullptr),
       context_(context),
       limits_(options.limits),
       call_(runtime, context, method) {}
+
+void ServerStreamBase::EndSoon(const absl::Status& why) {
+  Cancel(why);
+  const std::weak_ptr<ServerStreamBase> weak =
+      std::static_pointer_cast<ServerStreamBase>(shared_from_this());
+  const auto abort = [weak] {
+    if (const auto stream = weak.lock()) stream->Abort();
+  };
+  if (timers_ == nullptr || !timers_->Schedule(kLastStatusWithin, abort).ok()) Abort();
+}
+
+void ServerStreamBase::Register() {
+  call_.SetStream(std::static_pointer_cast<ServerStreamBase>(shared_from_this()));
+}
 
 absl::Status ServerStreamBase::Admit() {
   if (streams_ == nullptr) return absl::OkStatus();

@@ -36,9 +36,12 @@ struct ServerStreamOptions : StreamOptions {
 // It exists until the call is over and OnEnd has returned; then it drops the handler. So a handler
 // may hold the stream by a shared_ptr. Other objects hold the stream or the handler by a weak_ptr,
 // or by a shared_ptr whose calls have no effect after the end.
-class ServerStreamBase : public ServerStreamCore {
+class ServerStreamBase : public ServerStreamCore, public EndableStream {
  public:
   Call& call() { return call_; }
+
+  // EndableStream. Waits for the peer for up to a second.
+  void EndSoon(const absl::Status& why) override;
 
   // Valid until OnEnd.
   grpc::CallbackServerContext* context() const { return context_; }
@@ -46,6 +49,9 @@ class ServerStreamBase : public ServerStreamCore {
  protected:
   ServerStreamBase(const RpcRuntime& runtime, grpc::CallbackServerContext* context,
                    std::string_view method, const ServerStreamOptions& options);
+
+  // Lets CallCanceller end this stream.
+  void Register();
 
   // Counts the stream; RESOURCE_EXHAUSTED at a limit.
   absl::Status Admit();
@@ -63,6 +69,7 @@ class ServerStreamBase : public ServerStreamCore {
   bool Post(Executor::Task task) override;
 
   Executor& executor_;
+  TimerService* const timers_;  // null: peers are not waited for
   OpenStreams* const streams_;
   grpc::CallbackServerContext* const context_;
   const StreamLimits limits_;
@@ -165,6 +172,7 @@ class ServerStreamReactor : public ServerReactorOf<Request, Response>::Type,
       this->End(status);
       return this;
     }
+    this->Register();
     handler_ = std::move(handler);
     if (!std::is_void_v<Request>) this->AwaitFirstMessage();
     handler_->OnStart(self);

@@ -31,6 +31,11 @@ void ServerStreamCore::Cancel(const absl::Status& status) {
   Do(std::move(todo));
 }
 
+void ServerStreamCore::Abort() {
+  MutexLock lock(mutex_);
+  if (!done_) CancelCall();
+}
+
 void ServerStreamCore::HandleCancel() {
   Todo todo;
   {

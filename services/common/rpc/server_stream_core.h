@@ -28,6 +28,9 @@ class ServerStreamCore : public StreamCore {
   // and the peer sees CANCELLED instead of `status`. Also after End.
   void Cancel(const absl::Status& status);
 
+  // Cancels the call if it has not ended: the peer does not take the status of End or Cancel.
+  void Abort();
+
  protected:
   using StreamCore::StreamCore;
 

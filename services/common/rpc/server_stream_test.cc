@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <chrono>
+#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -12,6 +13,7 @@
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/errors/rpc.h"
 #include "services/common/rpc/client_stream.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/stuck_readers.h"
@@ -264,6 +266,51 @@ TEST_F(ServerStreamTest, StuckReaderIsDropped) {
   EXPECT_EQ(script_.ended.size(), 0u);
   AwaitDropped();
   EXPECT_TRUE(script_.ended.Take());
+}
+
+TEST_F(ServerStreamTest, StreamOfARevokedCallerEndsWithTheReason) {
+  server_.Serve(script_);
+  Client client(server_.ConnectRelay("r1"));
+  ASSERT_TRUE(script_.started.Take());
+  server_.canceller.EndIf([](const Caller&) { return false; }, errors::CallerRevoked());
+  EXPECT_EQ(script_.ended.size(), 0u);
+  server_.canceller.EndIf([](const Caller&) { return true; }, errors::CallerRevoked());
+  EXPECT_EQ(ReasonOf(client.End()), "REVOKED");
+  const auto end = script_.ended.Take();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(ReasonOf(end->status), "REVOKED");
+}
+
+TEST_F(ServerStreamTest, StuckReaderThatIsRevokedIsCancelled) {
+  script_.on_start = [](RelayStream& stream) {
+    for (int i = 0; i < 10; ++i) stream.Send(Answer(i, kLarge));
+  };
+  server_.Serve(script_, Queue(10));
+  Client client(server_.ConnectRelay("r1"));
+  ASSERT_TRUE(script_.started.Take());
+  server_.canceller.EndIf([](const Caller&) { return true; }, errors::CallerRevoked());
+  EXPECT_TRUE(script_.ended.Take());
+}
+
+// The status waits for the handler, which may wait for the disk. The caller loses the call earlier.
+TEST_F(ServerStreamTest, CallOfARevokedCallerIsCancelledAfterASecond) {
+  std::promise<void> resume;
+  testing::Mailbox<int> handling;
+  script_.on_message = [&](RelayStream&, const v1::RelayHeartbeatsRequest&) {
+    handling.Put(1);
+    resume.get_future().wait();
+  };
+  server_.Serve(script_);
+  Client client(server_.ConnectRelay("r1"));
+  client.Send();
+  ASSERT_TRUE(handling.Take());
+  server_.canceller.EndIf([](const Caller&) { return true; }, errors::CallerRevoked());
+  server_.clock.Advance(absl::Seconds(2));
+  EXPECT_EQ(client.End().code(), absl::StatusCode::kCancelled);
+  resume.set_value();
+  const auto end = script_.ended.Take();
+  ASSERT_TRUE(end);
+  EXPECT_EQ(ReasonOf(end->status), "REVOKED");
 }
 
 TEST_F(ServerStreamTest, StuckReaderOfTheLastMessageIsDropped) {

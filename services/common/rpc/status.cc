@@ -30,6 +30,7 @@ std::string EncodeDetails(const absl::Status& status, const std::string& message
   if (const auto delay = RetryAfterOf(status)) {
     ToProto(*delay, detail.mutable_retry_after());
   }
+  detail.set_newest_attempt(NewestAttemptOf(status).value_or(0));
   google::rpc::Status wire;
   wire.set_code(static_cast<int>(status.code()));
   wire.set_message(message);
@@ -59,6 +60,7 @@ absl::Status FromGrpc(const grpc::Status& status) {
     if (detail.has_retry_after()) {
       error = WithRetryAfter(error, FromProto(detail.retry_after()));
     }
+    if (detail.newest_attempt() != 0) error = WithNewestAttempt(error, detail.newest_attempt());
     return error;
   }
   if (code == absl::StatusCode::kUnavailable) {

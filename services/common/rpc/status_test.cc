@@ -20,6 +20,12 @@ TEST(StatusTest, ReasonNextStepAndRetryTimeSurviveTheWire) {
   EXPECT_EQ(RetryAfterOf(received), absl::Milliseconds(1250));
 }
 
+TEST(StatusTest, NewestAttemptSurvivesTheWire) {
+  const absl::Status refused = MakeError(absl::StatusCode::kAborted, "TAKEN_OVER", "old", "");
+  EXPECT_EQ(NewestAttemptOf(FromGrpc(ToGrpc(WithNewestAttempt(refused, 7)))), 7);
+  EXPECT_EQ(NewestAttemptOf(FromGrpc(ToGrpc(refused))), std::nullopt);
+}
+
 TEST(StatusTest, LongMessagesAreCutBetweenCharacters) {
   std::string text;
   for (int i = 0; i < 1000; ++i) text += "\xC3\xA9";

@@ -58,4 +58,14 @@ void FeedFollower::Ended(const absl::Status& why) {
   Log(LogLevel::kWarning, "the change feed was interrupted", {{"error", why}});
 }
 
+void AddFeedGauges(Metrics& metrics, const std::unique_ptr<FeedFollower>& follower) {
+  metrics.AddSampledGauge("muster_feed_connected",
+                          "1 while events of the aggregator's feed arrive.",
+                          [&follower] { return follower != nullptr && follower->connected(); });
+  metrics.AddSampledGauge(
+      "muster_feed_silence_seconds",
+      "The time since the last message of the aggregator's change feed.",
+      [&follower] { return follower == nullptr ? 0 : absl::ToDoubleSeconds(follower->silence()); });
+}
+
 }  // namespace muster

@@ -4,12 +4,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/time/time.h"
 #include "muster/v1/changes.pb.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/metrics.h"
 #include "services/common/base/timers.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/service/stream_follower.h"
@@ -46,6 +48,10 @@ class FeedFollower {
   std::optional<int64_t> cursor_;  // used by the functions of follower_, one at a time
   Follower follower_;
 };
+
+// Adds the gauges of the follower of a service. `follower` outlives the samples of `metrics`; it is
+// null before the service follows the feed.
+void AddFeedGauges(Metrics& metrics, const std::unique_ptr<FeedFollower>& follower);
 
 }  // namespace muster
 

@@ -102,6 +102,7 @@ struct OpenUpload {
     std::optional<ResultRecord> committed;  // an existing genuine result, without its body
     std::string abandoned;                  // id of the replaced upload, or empty
     int64_t run_bytes = 0;                  // kRunFull: RunRecord::result_bytes
+    int64_t newest_attempt = 0;             // kStaleAttempt: the higher one
   };
 };
 

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/common/base/error.h"
 #include "services/common/errors/results.h"
 
 namespace muster {
@@ -16,6 +17,11 @@ inline absl::Status CheckAttempt(int64_t attempt, absl::Time now) {
   const int64_t most = absl::ToUnixNanos(now + absl::Hours(24));
   if (attempt >= 1 && attempt <= most) return absl::OkStatus();
   return errors::InvalidAttempt(attempt, most);
+}
+
+// Returns TAKEN_OVER for an attempt that is lower than `newest`, or that has other content.
+inline absl::Status StaleAttempt(int64_t attempt, int64_t newest) {
+  return WithNewestAttempt(errors::StaleAttempt(attempt, newest), newest);
 }
 
 }  // namespace muster

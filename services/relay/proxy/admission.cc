@@ -19,16 +19,20 @@ struct Admission::Entry {
 
 absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, int64_t bytes,
                                                    bool is_relay) {
-  const int64_t most_of_one = is_relay ? limits_.calls / 2 : limits_.calls_of_one;
+  const int64_t most_calls = is_relay ? limits_.calls / 2 : limits_.calls_of_one;
+  const int64_t most_bytes = is_relay ? limits_.bytes / 2 : limits_.bytes_of_one;
   {
     MutexLock lock(mutex_);
     const auto it = of_one_.find(caller);
-    const int64_t own = it == of_one_.end() ? 0 : it->second;
-    if (calls_ >= limits_.calls || own >= most_of_one || bytes > limits_.bytes - bytes_) {
+    const Use own = it == of_one_.end() ? Use() : it->second;
+    if (calls_ >= limits_.calls || own.calls >= most_calls || bytes > limits_.bytes - bytes_ ||
+        bytes > most_bytes - own.bytes) {
       ++refused_;
       return errors::Overloaded();
     }
-    ++of_one_[caller];
+    Use& use = of_one_[caller];
+    ++use.calls;
+    use.bytes += bytes;
     ++calls_;
     bytes_ += bytes;
     ++tickets_;
@@ -39,7 +43,9 @@ absl::StatusOr<Admission::Ticket> Admission::Enter(const std::string& caller, in
 void Admission::UncountLocked(Entry& entry) {
   entry.admission.mutex_.AssertHeld();  // the same mutex
   if (!std::exchange(entry.counted, false)) return;
-  if (const auto it = of_one_.find(entry.caller); --it->second == 0) of_one_.erase(it);
+  const auto it = of_one_.find(entry.caller);
+  it->second.bytes -= entry.bytes;
+  if (--it->second.calls == 0) of_one_.erase(it);
   bytes_ -= entry.bytes;
   --calls_;
 }

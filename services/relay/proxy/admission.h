@@ -21,6 +21,7 @@ class Admission {
     int64_t calls = 0;
     int64_t calls_of_one = 0;
     int64_t bytes = 0;  // of the messages of all calls
+    int64_t bytes_of_one = 0;
   };
 
   // A call. It is counted until Release, or until the last copy of its ticket is destroyed.
@@ -42,6 +43,11 @@ class Admission {
   int64_t refused() const;
 
  private:
+  struct Use {
+    int64_t calls = 0;
+    int64_t bytes = 0;
+  };
+
   void Uncount(Entry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
   void UncountLocked(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave(Entry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -49,7 +55,7 @@ class Admission {
   const Limits limits_;
   mutable Mutex mutex_;
   CondVar none_;
-  std::unordered_map<std::string, int64_t> of_one_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, Use> of_one_ ABSL_GUARDED_BY(mutex_);
   int64_t tickets_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t calls_ ABSL_GUARDED_BY(mutex_) = 0;  // that are counted
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "services/common/base/status_macros.h"
+#include "services/common/rpc/limits.h"
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
 #include "services/relay/proxy/heartbeats/upstream_heartbeats.h"
 #include "services/relay/proxy/join_forward.h"
@@ -16,10 +17,13 @@ namespace muster {
 namespace {
 
 // A relay forwards the calls of thousands of nodes over one connection of 1,024 streams. Uploads
-// leave half of them to short calls, and the calls of one node are limited.
-constexpr Admission::Limits kCalls = {
-    .calls = 2000, .calls_of_one = 64, .bytes = int64_t{64} << 20};
-constexpr Admission::Limits kUploads = {.calls = 500, .calls_of_one = 8, .bytes = 1};
+// leave half of them to short calls, and the calls of one node are limited. Its messages have at
+// most 64 KiB each, but for one that is as large as gRPC permits.
+constexpr Admission::Limits kCalls = {.calls = 2000,
+                                      .calls_of_one = 64,
+                                      .bytes = int64_t{64} << 20,
+                                      .bytes_of_one = kMaxMessageBytes};
+constexpr Admission::Limits kUploads = {.calls = 500, .calls_of_one = 8};
 
 // The memory that all uploads together may use for reading ahead.
 constexpr int64_t kAhead = int64_t{64} << 20;

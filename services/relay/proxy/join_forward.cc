@@ -39,7 +39,10 @@ JoinForward::JoinForward(Upstream& upstream, const RpcRuntime& runtime, const Cl
     : upstream_(upstream),
       runtime_(runtime),
       clock_(clock),
-      calls_({kCalls, kCallsOfOne, kCalls * kBytesOfOne}),
+      calls_({.calls = kCalls,
+              .calls_of_one = kCallsOfOne,
+              .bytes = kCalls * kBytesOfOne,
+              .bytes_of_one = kCallsOfOne * kBytesOfOne}),
       forwarded_(
           metrics.AddCounter("muster_relay_joins_total", "Forwarded requests to join or rejoin.")),
       refused_(metrics.AddCounter(

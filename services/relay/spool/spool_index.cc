@@ -1,7 +1,7 @@
 #include "services/relay/spool/spool_index.h"
 
 #include "absl/strings/str_cat.h"
-#include "services/common/errors/results.h"
+#include "services/common/upload/attempt.h"
 #include "services/common/upload/blob_names.h"
 
 namespace muster {
@@ -26,7 +26,8 @@ absl::StatusOr<std::optional<SpoolEntry>> SpoolIndex::Reopen(const v1::OpenUploa
   const bool same_size = !request.has_size() || request.size() == entry.size;
   const bool same_digest = request.sha256().empty() || request.sha256() == entry.sha256;
   if (entry.complete() && !(same_size && same_digest)) {
-    return errors::StaleAttempt(request.description().attempt());
+    const int64_t attempt = request.description().attempt();
+    return StaleAttempt(attempt, attempt);
   }
   if (!entry.complete()) entry.description = request.description();
   ++entry.epoch;

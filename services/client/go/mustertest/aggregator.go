@@ -277,7 +277,16 @@ func (a *Aggregator) Count(key Key) int {
 }
 
 func fault(code codes.Code, reason, message string) *status.Status {
-	s, err := status.New(code, message).WithDetails(&musterv1.ErrorDetail{Reason: reason, NextStep: "Do what the test says."})
+	return faultWith(code, message, &musterv1.ErrorDetail{Reason: reason})
+}
+
+func staleAttempt(newest int64) error {
+	return faultWith(codes.Aborted, "a later attempt exists", &musterv1.ErrorDetail{Reason: reasons.TakenOver, NewestAttempt: newest}).Err()
+}
+
+func faultWith(code codes.Code, message string, detail *musterv1.ErrorDetail) *status.Status {
+	detail.NextStep = "Do what the test says."
+	s, err := status.New(code, message).WithDetails(detail)
 	if err != nil {
 		panic(err)
 	}

@@ -69,7 +69,7 @@ func (a *Aggregator) OpenUpload(ctx context.Context, r *musterv1.OpenUploadReque
 	}
 	u := a.uploads[key]
 	if u != nil && u.attempt > r.Description.Attempt {
-		return nil, fault(codes.Aborted, reasons.TakenOver, "a later attempt exists").Err()
+		return nil, staleAttempt(u.attempt)
 	}
 	if u == nil || u.attempt < r.Description.Attempt {
 		u = newUpload(fmt.Sprintf("%032x", len(a.uploads)+len(a.Callers)), r)

@@ -198,7 +198,9 @@ TEST_P(StateStoreContract, BlobOfARefusedCommitIsUnusedUnlessAResultOrALaterOwne
 TEST_P(StateStoreContract, HigherAttemptStartsANewUpload) {
   Plan(1);
   Apply(Opening(KeyOf("n1"), "u1", 3));
-  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u0", 2)), OpenVerdicts::kStaleAttempt);
+  const auto stale = Apply(Opening(KeyOf("n1"), "u0", 2));
+  EXPECT_EQ(stale.verdict, OpenVerdicts::kStaleAttempt);
+  EXPECT_EQ(stale.newest_attempt, 3);
   const auto opened = Apply(Opening(KeyOf("n1"), "u2", 4));
   EXPECT_TRUE(opened.created);
   EXPECT_EQ(opened.upload.id, "u2");
@@ -227,7 +229,9 @@ TEST_P(StateStoreContract, UnprovenAttemptDoesNotExcludeOtherSenders) {
   OpenUpload same = forged;
   same.upload.id = "u2";
   same.upload.attempt = 1;
-  EXPECT_EQ(OpenVerdict(same), OpenVerdicts::kStaleAttempt);
+  const auto stale = Apply(same);
+  EXPECT_EQ(stale.verdict, OpenVerdicts::kStaleAttempt);
+  EXPECT_EQ(stale.newest_attempt, INT64_MAX);
   OpenUpload other = same;
   other.upload.delivery.vouched_by = "spiffe://f.muster/service/relay/r2";
   const auto through_other = Apply(other);

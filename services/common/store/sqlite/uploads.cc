@@ -1,5 +1,6 @@
 #include "services/common/store/sqlite/uploads.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -139,12 +140,12 @@ absl::StatusOr<OpenUpload::Result> Execute(WriteContext& context, const OpenUplo
 
   const auto pair = FindPair(db, incoming.key);
   if (!pair) return outcome;  // only if the database failed
-  if (incoming.attempt < pair->attempt) {
-    outcome.verdict = Verdict::kStaleAttempt;
-    return outcome;
-  }
   const auto open = FindByKey(db, incoming.key);
-  if (open && incoming.attempt < open->attempt && SameSender(*open, incoming)) {
+  outcome.newest_attempt = pair->attempt;
+  if (open && SameSender(*open, incoming)) {
+    outcome.newest_attempt = std::max(outcome.newest_attempt, open->attempt);
+  }
+  if (incoming.attempt < outcome.newest_attempt) {
     outcome.verdict = Verdict::kStaleAttempt;
     return outcome;
   }

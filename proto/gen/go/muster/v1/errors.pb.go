@@ -41,7 +41,10 @@ type ErrorDetail struct {
 	// A sentence for people with the next step. May be empty.
 	NextStep string `protobuf:"bytes,2,opt,name=next_step,json=nextStep,proto3" json:"next_step,omitempty"`
 	// The shortest wait before a retry. Absent if a retry alone cannot succeed.
-	RetryAfter    *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	RetryAfter *durationpb.Duration `protobuf:"bytes,3,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
+	// With the reason TAKEN_OVER of OpenUpload: the attempt that excludes the refused one. A newer delivery has a higher
+	// one, whichever clock numbered this one. 0: unknown.
+	NewestAttempt int64 `protobuf:"varint,4,opt,name=newest_attempt,json=newestAttempt,proto3" json:"newest_attempt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -97,16 +100,24 @@ func (x *ErrorDetail) GetRetryAfter() *durationpb.Duration {
 	return nil
 }
 
+func (x *ErrorDetail) GetNewestAttempt() int64 {
+	if x != nil {
+		return x.NewestAttempt
+	}
+	return 0
+}
+
 var File_muster_v1_errors_proto protoreflect.FileDescriptor
 
 const file_muster_v1_errors_proto_rawDesc = "" +
 	"\n" +
-	"\x16muster/v1/errors.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\"~\n" +
+	"\x16muster/v1/errors.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\"\xa5\x01\n" +
 	"\vErrorDetail\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x1b\n" +
 	"\tnext_step\x18\x02 \x01(\tR\bnextStep\x12:\n" +
 	"\vretry_after\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\n" +
-	"retryAfterB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
+	"retryAfter\x12%\n" +
+	"\x0enewest_attempt\x18\x04 \x01(\x03R\rnewestAttemptB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_errors_proto_rawDescOnce sync.Once
