@@ -14,6 +14,8 @@
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/resolved_deployment.h"
+#include "services/jobs/deployment_node.h"
 
 namespace muster {
 namespace {
@@ -36,32 +38,6 @@ Message Parsed(const std::string& bytes) {
   return message;
 }
 
-bool HasSucceeded(const v1::DeploymentNode& node) {
-  const v1::JobRecord::Final& final = node.final();
-  return final.outcome() == v1::JOB_OUTCOME_EXITED && final.exit_code() == 0 && final.signal() == 0;
-}
-
-// Applies one record. The order of the records of a node is that of their sequence.
-void Apply(const v1::JobRecord& record, v1::DeploymentNode* node) {
-  switch (record.record_case()) {
-    case v1::JobRecord::kStarted:
-      *node->mutable_start_time() = record.started().time();
-      break;
-    case v1::JobRecord::kOutputs:
-      *node->mutable_outputs() = record.outputs();
-      break;
-    case v1::JobRecord::kFinal:
-      *node->mutable_final() = record.final();
-      node->mutable_final()->clear_signature();
-      // Outputs that the node did not sign may be of a relay. A node that was killed in between may
-      // have sent the outputs of a container whose end it lost.
-      if (!record.final().records_verified() || !HasSucceeded(*node)) node->clear_outputs();
-      break;
-    default:
-      break;
-  }
-}
-
 v1::DeploymentNode ReadNode(Connection& db, int64_t id, const std::string& name) {
   Rows rows =
       db.Query("SELECT message FROM deployment_nodes WHERE deployment = ? AND node = ?", id, name);
@@ -69,6 +45,26 @@ v1::DeploymentNode ReadNode(Connection& db, int64_t id, const std::string& name)
   if (rows.Next()) node = Parsed<v1::DeploymentNode>(rows.Text());
   node.set_node(name);
   return node;
+}
+
+// Checks the outputs of the nodes that have ended with these records. A later version of this
+// program may not accept the documents of an open deployment any more: then nothing is checked.
+void CheckOutputsOf(Connection& db, int64_t id, const v1::WatchJobResponse& response,
+                    std::map<std::string, v1::DeploymentNode>* nodes) {
+  std::optional<ResolvedDeployment> deployment;
+  for (const v1::JobRecord& record : response.records()) {
+    if (!record.has_final() || record.node().empty()) continue;
+    if (!deployment) {
+      Rows rows = db.Query("SELECT request FROM deployments WHERE id = ?", id);
+      if (!rows.Next()) return;
+      const auto request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
+      const auto command = Parsed<v1::Command>(request.command().command());
+      auto resolved = ResolveDeployment(command.container().deployment());
+      if (!resolved.ok()) return;
+      deployment = *std::move(resolved);
+    }
+    CheckOutputs(*deployment, &nodes->at(record.node()));
+  }
 }
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
@@ -331,8 +327,9 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
           if (found == nodes.end()) {
             found = nodes.emplace(record.node(), ReadNode(db, id, record.node())).first;
           }
-          Apply(record, &found->second);
+          ApplyRecord(record, &found->second);
         }
+        CheckOutputsOf(db, id, response, &nodes);
         for (const auto& [name, node] : nodes) {
           db.Run("INSERT OR REPLACE INTO deployment_nodes VALUES (?, ?, ?, ?)", id, name,
                  HasSucceeded(node), Blob{Serialised(node)});

@@ -56,6 +56,11 @@ class DeploymentTest : public testing::JobsFixture {
     EXPECT_TRUE(relay_.AwaitJob(created->job()));
     return *created;
   }
+
+  void Succeed(const std::string& job, const std::string& node) {
+    relay_.AddRecord(job, Outputs(node, "\"hello Ada\""));
+    relay_.AddRecord(job, Exited(node, 0));
+  }
 };
 
 TEST_F(DeploymentTest, SucceedsWithOutputsOfEachNode) {
@@ -91,7 +96,7 @@ TEST_F(DeploymentTest, ParametersHaveTheirSourceAndSensitiveOnesNoValue) {
 
 TEST_F(DeploymentTest, FailsIfOneNodeFails) {
   const v1::Deployment created = Begin({"n1", "n2"});
-  relay_.AddRecord(created.job(), Exited("n1", 0));
+  Succeed(created.job(), "n1");
   relay_.AddRecord(created.job(), Exited("n2", 3));
   relay_.End(created.job(), v1::JOB_STATE_ENDED);
   const v1::Deployment ended = AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_FAILED);
@@ -113,6 +118,19 @@ TEST_F(DeploymentTest, OutputsThatTheNodeDidNotSignAreDropped) {
   const v1::Deployment ended = AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_SUCCEEDED);
   ASSERT_EQ(ended.nodes_size(), 1);
   EXPECT_FALSE(ended.nodes(0).has_outputs());
+}
+
+TEST_F(DeploymentTest, NodeFailsWithOutputsThatTheDocumentsDoNotAdmit) {
+  const v1::Deployment created = Begin({"n1", "n2"});
+  Succeed(created.job(), "n1");
+  relay_.AddRecord(created.job(), Outputs("n2", "5"));
+  relay_.AddRecord(created.job(), Exited("n2", 0));
+  relay_.End(created.job(), v1::JOB_STATE_ENDED);
+  const v1::Deployment ended = AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_FAILED);
+  ASSERT_EQ(ended.nodes_size(), 2);
+  EXPECT_TRUE(ended.nodes(0).has_outputs());
+  EXPECT_FALSE(ended.nodes(1).has_outputs());
+  EXPECT_EQ(ended.nodes(1).final().reason(), "OUTPUTS_INVALID");
 }
 
 TEST_F(DeploymentTest, OutputsOfANodeThatFailedAreDropped) {
@@ -183,7 +201,7 @@ TEST_F(DeploymentTest, IsPendingWithTheReasonUntilTheRelayAnswers) {
   EXPECT_EQ(Get(created->deployment())->state(), v1::DEPLOYMENT_STATE_PENDING);
   relay_.Start();
   ASSERT_TRUE(relay_.AwaitJob(created->job()));
-  relay_.AddRecord(created->job(), Exited("n1", 0));
+  Succeed(created->job(), "n1");
   relay_.End(created->job(), v1::JOB_STATE_ENDED);
   EXPECT_EQ(AwaitState(created->deployment(), v1::DEPLOYMENT_STATE_SUCCEEDED).problem(), "");
 }
@@ -207,7 +225,7 @@ TEST_F(DeploymentTest, ExpiredCommandWhoseJobExistsIsFollowed) {
   relay_.KeepRefused();
   relay_.AnswerWith({ToGrpc(errors::CommandExpired(absl::Now()))});
   const v1::Deployment created = Begin({"n1"});
-  relay_.AddRecord(created.job(), Exited("n1", 0));
+  Succeed(created.job(), "n1");
   relay_.End(created.job(), v1::JOB_STATE_ENDED);
   AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_SUCCEEDED);
 }
@@ -217,7 +235,7 @@ TEST_F(DeploymentTest, RecordsAreReadOnceAcrossARestart) {
   relay_.AddRecord(created.job(), Started("n1"));
   ASSERT_TRUE(testing::Await([&] { return Get(created.deployment())->nodes_size() == 1; }));
   StopService();
-  relay_.AddRecord(created.job(), Exited("n1", 0));
+  Succeed(created.job(), "n1");
   relay_.End(created.job(), v1::JOB_STATE_ENDED);
   StartService();
   const v1::Deployment ended = AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_SUCCEEDED);
@@ -231,7 +249,7 @@ TEST_F(DeploymentTest, BrokenWatchIsResumed) {
   relay_.AddRecord(created.job(), Started("n1"));
   ASSERT_TRUE(testing::Await([&] { return Get(created.deployment())->nodes_size() == 1; }));
   relay_.CutWatches();
-  relay_.AddRecord(created.job(), Exited("n1", 0));
+  Succeed(created.job(), "n1");
   relay_.End(created.job(), v1::JOB_STATE_ENDED);
   AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_SUCCEEDED);
 }

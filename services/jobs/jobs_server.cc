@@ -55,10 +55,11 @@ class Assembly : public JobsServer {
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
                threads_.background()),
-        runner_({deployments_, [this] { return relay_.Get(); },
-                 [this](const std::string& creator) { return revocations_.list().Contains(creator); },
-                 clock_, timers_, following_},
-                kMaxFollowed),
+        runner_(
+            {deployments_, [this] { return relay_.Get(); },
+             [this](const std::string& creator) { return revocations_.list().Contains(creator); },
+             clock_, timers_, following_},
+            kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
         deployment_service_(host_.Runtime(requests_),
                             {documents_, deployments_, runner_, *reserve_, clock_}),
@@ -124,13 +125,12 @@ void Assembly::AddGauges() {
 
 absl::Status Assembly::Begin() {
   AddGauges();
-  follower_ = std::make_unique<FeedFollower>(
-      [this] { return aggregator_.Get(); },
-      [this](const v1::FollowChangesResponse& event) {
-        if (revocations_.HandleChange(event)) runner_.HandleRevocations();
-      },
-      timers_,
-      threads_.background());
+  follower_ = std::make_unique<FeedFollower>([this] { return aggregator_.Get(); },
+                                             [this](const v1::FollowChangesResponse& event) {
+                                               if (revocations_.HandleChange(event))
+                                                 runner_.HandleRevocations();
+                                             },
+                                             timers_, threads_.background());
   RETURN_IF_ERROR(runner_.Start());
   RETURN_IF_ERROR(Serve());
   renewal_.Start(kFirstRenewal);

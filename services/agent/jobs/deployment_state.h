@@ -1,4 +1,4 @@
-// What the container of a deployment gets and returns, in the folder of its job:
+// Files that the container of a deployment gets and returns, in the folder of its job:
 //
 //   state/                  at /state in the container
 //     parameters.json       the resolved parameters, an object

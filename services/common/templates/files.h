@@ -18,7 +18,7 @@ inline constexpr int kMaxFiles = 1'000;
 // Returns why the path of a file is not as Command.File of jobs.proto describes it; empty if it is.
 std::string WhyInvalidPath(std::string_view path);
 
-// Checks the files as Command.Deployment of jobs.proto describes them: then each path is below the
+// Checks the files as Command.Deployment of jobs.proto describes them: then each path stays in the
 // folder to which they are written, and no file is written twice. INVALID_ARGUMENT (INVALID_FILES);
 // the message names the file.
 absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files);

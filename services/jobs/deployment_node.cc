@@ -1,0 +1,58 @@
+#include "services/jobs/deployment_node.h"
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/utf8.h"
+#include "services/common/templates/outputs.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxDetail = 1'024;
+
+}  // namespace
+
+bool HasSucceeded(const v1::DeploymentNode& node) {
+  const v1::JobRecord::Final& final = node.final();
+  return final.outcome() == v1::JOB_OUTCOME_EXITED && final.exit_code() == 0 && final.signal() == 0;
+}
+
+void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {
+  switch (record.record_case()) {
+    case v1::JobRecord::kStarted:
+      *node->mutable_start_time() = record.started().time();
+      break;
+    case v1::JobRecord::kOutputs:
+      if (!node->has_outputs()) *node->mutable_outputs() = record.outputs();  // at most one
+      break;
+    case v1::JobRecord::kFinal:
+      *node->mutable_final() = record.final();
+      node->mutable_final()->clear_signature();
+      // Outputs that the node did not sign may be of a relay. A node that was killed in between may
+      // have sent the outputs of a container whose end it lost.
+      if (!record.final().records_verified() || !HasSucceeded(*node)) node->clear_outputs();
+      break;
+    default:
+      break;
+  }
+}
+
+void CheckOutputs(const ResolvedDeployment& deployment, v1::DeploymentNode* node) {
+  // Outputs of a relay were dropped.
+  if (!HasSucceeded(*node) || !node->final().records_verified()) return;
+  const std::vector<std::string> faults = FaultsOfOutputs(node->outputs(), deployment);
+  if (faults.empty()) return;
+  node->clear_outputs();
+  v1::JobRecord::Final& final = *node->mutable_final();
+  final.set_outcome(v1::JOB_OUTCOME_FAILED);
+  final.set_reason("OUTPUTS_INVALID");
+  const std::string detail = absl::StrCat("the node sent outputs that the documents do not admit: ",
+                                          absl::StrJoin(faults, "; "));
+  final.set_detail(std::string(CutUtf8(detail, kMaxDetail)));
+}
+
+}  // namespace muster
