@@ -1,7 +1,7 @@
 // JSON whose numbers keep their text.
 //
 // A number that C++ would round, or write otherwise, is a binary value (json::binary) with its
-// text, such as "0.10" or "1234567890123456789012". JSON text has no binary values of its own.
+// text, such as "0.10" or "1234567890123456789012". JSON text has no binary values.
 // Values with such numbers must not be written with dump().
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_EXACT_JSON_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_EXACT_JSON_H_
