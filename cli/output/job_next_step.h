@@ -1,4 +1,4 @@
-// Next steps after a command has failed on a node.
+// Next steps after the failure of a command on a node.
 #ifndef MUSTER_CLI_OUTPUT_JOB_NEXT_STEP_H_
 #define MUSTER_CLI_OUTPUT_JOB_NEXT_STEP_H_
 

@@ -166,7 +166,7 @@ std::string FailureText(const v1::JobRecord::Final& final) {
   }
   std::vector<std::string> parts = {OutcomeWord(final.outcome()), final.reason(), final.detail()};
   std::erase(parts, "");
-  // The caller prints that it failed: the word says nothing more.
+  // The reason or the detail says more than the word "failed".
   if (final.outcome() == v1::JOB_OUTCOME_FAILED && parts.size() > 1) parts.erase(parts.begin());
   return absl::StrJoin(parts, ": ");
 }

@@ -1,4 +1,4 @@
-// Faults of a value, in the words of people who write parameters and outputs.
+// Faults of values, in the words of people who write parameters and outputs.
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_SCHEMA_FAULTS_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_SCHEMA_FAULTS_H_
 
