@@ -93,14 +93,18 @@ void MarkEnded(Connection& db, int64_t id) {
   db.Run("UPDATE deployments SET ended = 1, request = x'' WHERE id = ?", id);
 }
 
-// Removes some of the oldest beyond the limit; the next ones follow with later deployments.
+// Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
+// remove the history of others. The next ones follow with later deployments.
 void RemoveOldest(Connection& db, int64_t max_ended) {
   const int64_t excess = CountOf(db, true) - max_ended;
   if (excess <= 0) return;
   std::vector<int64_t> oldest;
   {
-    Rows rows = db.Query("SELECT id FROM deployments WHERE ended = 1 ORDER BY id LIMIT ?",
-                         std::min(excess, kRemovedAtOnce));
+    Rows rows = db.Query(
+        "SELECT id FROM deployments WHERE ended = 1 AND created_by = "
+        "(SELECT created_by FROM deployments WHERE ended = 1 "
+        "GROUP BY created_by ORDER BY count(*) DESC, min(id) LIMIT 1) ORDER BY id LIMIT ?",
+        std::min(excess, kRemovedAtOnce));
     while (rows.Next()) oldest.push_back(rows.Int());
   }
   for (const int64_t id : oldest) {

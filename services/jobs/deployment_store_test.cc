@@ -49,6 +49,21 @@ TEST_F(DeploymentStoreTest, OpenDeploymentsAreBoundedForOneCreatorAndInAll) {
   EXPECT_TRUE(Create(store, "d5", "eve").ok());
 }
 
+TEST_F(DeploymentStoreTest, EndedDeploymentsOfTheCreatorWithTheMostAreRemovedFirst) {
+  DeploymentStore store(*database_, {.max_open = 100, .max_ended = 3});
+  const auto end = [&](const std::string& id, const std::string& creator) {
+    ASSERT_TRUE(Create(store, id, creator).ok());
+    ASSERT_TRUE(store.Fail(id, "over", absl::Now()).ok());
+  };
+  end("d1", "ann");
+  for (int i = 2; i <= 9; ++i) end(absl::StrCat("d", i), "bob");
+  ASSERT_TRUE(Create(store, "d10", "bob").ok());
+  EXPECT_TRUE(store.Get("d1").ok());
+  EXPECT_EQ(ReasonOf(store.Get("d7").status()), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_TRUE(store.Get("d8").ok());
+  EXPECT_TRUE(store.Get("d9").ok());
+}
+
 TEST_F(DeploymentStoreTest, OldestEndedDeploymentsAreRemoved) {
   DeploymentStore store(*database_, {.max_open = 100, .max_ended = 2});
   for (int i = 1; i <= 4; ++i) {

@@ -46,6 +46,7 @@ inline constexpr const char* kJobsVersion2 = R"sql(
 ALTER TABLE deployments ADD COLUMN attempted INTEGER NOT NULL DEFAULT 1;
 -- An operator cancelled it.
 ALTER TABLE deployments ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX deployments_of_creator ON deployments (created_by, id) WHERE ended = 1;
 )sql";
 
 // Each step brings a database of the version before it to the next version.

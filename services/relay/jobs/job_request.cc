@@ -9,6 +9,12 @@
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
+namespace {
+
+// Less than a way through the tree would end before attached nodes get the command.
+constexpr absl::Duration kMinWait = absl::Seconds(1);
+
+}  // namespace
 
 absl::Duration JobRequest::begin_within() const {
   return FromProto(command.not_after()) - FromProto(command.not_before());
@@ -16,7 +22,7 @@ absl::Duration JobRequest::begin_within() const {
 
 absl::Duration JobRequest::wait() const {
   const absl::Duration asked = message.has_wait() ? FromProto(message.wait()) : kDefaultWait;
-  return std::min(asked, begin_within());
+  return std::min(std::max(asked, kMinWait), begin_within());
 }
 
 v1::JobCommand JobRequest::For(const std::vector<std::string>& nodes, absl::Duration begin_within,

@@ -435,7 +435,7 @@ type SubmitJobRequest struct {
 	Nodes []string `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// The number of nodes that run the command at the same time; 0: all.
 	Parallel int32 `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
-	// How long the command waits for unreachable nodes, at most until its `not_after`; default 10 s. It waits at the
+	// How long the command waits for unreachable nodes: at least 1 s, at most until its `not_after`; default 10 s. It waits at the
 	// last relay of the known route to them. With `parallel`, the time of a node starts with its turn. For a node that
 	// becomes unreachable before it starts the command, the time starts again.
 	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
