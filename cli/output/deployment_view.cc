@@ -72,6 +72,9 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
   if (!deployment.problem().empty()) table->AddRow({"problem", deployment.problem()});
   table->AddRow({"created", absl::StrCat(human(deployment.create_time()), " by ",
                                          ShortName(deployment.created_by()))});
+  if (!deployment.cancel_requested_by().empty()) {
+    table->AddRow({"cancelled", absl::StrCat("by ", ShortName(deployment.cancel_requested_by()))});
+  }
   if (deployment.has_end_time()) table->AddRow({"ended", human(deployment.end_time())});
   table->AddRow({"job", deployment.job()});
   for (const v1::DeploymentParameter& parameter : deployment.parameters()) {
@@ -181,6 +184,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"state", StateWord(deployment.state())},
           {"problem", deployment.problem()},
           {"created_by", deployment.created_by()},
+          {"cancel_requested_by", deployment.cancel_requested_by()},
           {"create_time", Rfc3339(FromProto(deployment.create_time()))},
           {"end_time", TimeOrEmpty(deployment.has_end_time(), deployment.end_time())},
           {"targets", deployment.targets()},

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -20,7 +19,6 @@ namespace muster {
 namespace {
 
 constexpr char kDefaultAction[] = "deploy";
-constexpr int kMaxNodes = 50'000;
 // A signing certificate is valid for a day.
 constexpr absl::Duration kMaxAhead = absl::Hours(25);
 
@@ -68,14 +66,6 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
   return chain->front().Uri();
 }
 
-absl::Status CheckNodes(const v1::CreateDeploymentRequest& request) {
-  if (request.nodes_size() > kMaxNodes) {
-    return errors::InvalidDeployment(absl::StrCat("it has more than ", kMaxNodes, " nodes"));
-  }
-  for (const std::string& node : request.nodes()) RETURN_IF_ERROR(ValidateName("node", node));
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
@@ -119,7 +109,6 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   if (FromProto(command.not_after()) > now + kMaxAhead) {
     return errors::InvalidDeployment("its not_after is more than 25 hours ahead");
   }
-  RETURN_IF_ERROR(CheckNodes(request));
   ASSIGN_OR_RETURN(const std::string signer, SignerOf(request.command()));
   if (signer != caller) {
     return errors::CommandRefused("it was signed by another than the caller");
