@@ -14,6 +14,7 @@
 #include "muster/v1/attachment.pb.h"
 #include "muster/v1/audit.pb.h"
 #include "muster/v1/changes.pb.h"
+#include "muster/v1/deployments.pb.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/errors.pb.h"
 #include "muster/v1/heartbeats.pb.h"
@@ -25,8 +26,10 @@
 #include "muster/v1/runs.pb.h"
 #include "muster/v1/shares.pb.h"
 #include "muster/v1/status.pb.h"
+#include "muster/v1/templates.pb.h"
 #include "muster/v1/types.pb.h"
 #include "muster/v1/verdicts.pb.h"
+#include "muster/v1/verification.pb.h"
 #include "services/common/rpc/testing/rpc_walk.h"
 
 namespace muster {
@@ -52,7 +55,9 @@ std::vector<const Descriptor*> Types() {
         v1::JoinRequest::descriptor()->file(), v1::ReportListenerRequest::descriptor()->file(),
         v1::SubmitResultRequest::descriptor()->file(), v1::Run::descriptor()->file(),
         v1::SharedFile::descriptor()->file(), v1::RunStatus::descriptor()->file(),
-        v1::ResultKey::descriptor()->file(), v1::Verdict::descriptor()->file()}) {
+        v1::ResultKey::descriptor()->file(), v1::Verdict::descriptor()->file(),
+        v1::TemplateType::descriptor()->file(), v1::Deployment::descriptor()->file(),
+        v1::DamagedResult::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i) types.push_back(file->message_type(i));
   }
   return types;
