@@ -23,7 +23,7 @@ gains.
 gateway/limits/. A test compares each row with the programs: the constant, the key, the metric and the reason have to exist,
 and the number of the constant is that of the row.
 The last column names the test that fails if the limit does not hold. Many limits that a client can exceed over the network within
-a minute are exceeded in one test (`TestLimitsAreExhaustedOverTheWire`), while another client measures its latency.
+a minute are exceeded in TestLimitsAreExhaustedOverTheWire, while another client measures its latency.
 `
 
 // page is docs/limits.md.
