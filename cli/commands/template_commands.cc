@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output/deployment_view.h"
+#include "cli/output/document_diff.h"
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
@@ -23,10 +24,14 @@ namespace {
 
 constexpr size_t kMaxDocumentFile = size_t{1} << 20;
 constexpr int kPage = 1'000;
+constexpr char kDiffDetails[] =
+    "Prints a line for each value that only one document has, or that differs: its place, and the "
+    "value in the OLD document after \"-\", in the NEW one after \"+\".";
 
 struct DocumentArguments {
   std::string file;
   std::string reference;
+  std::string other;  // of diff
   std::string name;
 };
 
@@ -152,6 +157,24 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
+template <typename Kind>
+absl::StatusOr<int> Diff(Console& console, const CommandLine& line,
+                         const DocumentArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto client, OpenClient(line));
+  ASSIGN_OR_RETURN(const auto before, Kind::Get(*client, arguments.reference));
+  ASSIGN_OR_RETURN(const auto after, Kind::Get(*client, arguments.other));
+  ASSIGN_OR_RETURN(const auto changes, CompareDocuments(before.document(), after.document()));
+  if (line.json) {
+    console.out << Dump(ToJson(changes));
+  } else if (changes.empty()) {
+    PrintMessage(console, absl::StrCat(Version(before), " and ", Version(after), " are equal."));
+  } else {
+    console.out << "--- " << Version(before) << "\n+++ " << Version(after) << "\n"
+                << DiffText(changes);
+  }
+  return kExitOk;
+}
+
 CLI::App& AddDocumentCommand(CommandLine& line, CLI::App& group, const CommandText& text,
                              const std::shared_ptr<DocumentArguments>& arguments, Handler handler) {
   CLI::App& command = AddCommand(group, text);
@@ -169,14 +192,26 @@ void AddList(CommandLine& line, CLI::App& group, const CommandText& text,
   list.add_option("--name", arguments->name, "Only the versions of this name")->type_name("NAME");
 }
 
+void AddReference(CLI::App& command, const std::string& argument, std::string& reference) {
+  command
+      .add_option(argument, reference,
+                  "NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the newest version")
+      ->required()
+      ->type_name("");
+}
+
 void AddShow(CommandLine& line, CLI::App& group, const CommandText& text,
              const std::string& argument, const std::shared_ptr<DocumentArguments>& arguments,
              Handler handler) {
   CLI::App& show = AddDocumentCommand(line, group, text, arguments, handler);
-  show.add_option(argument, arguments->reference,
-                  "NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the newest version")
-      ->required()
-      ->type_name("");
+  AddReference(show, argument, arguments->reference);
+}
+
+void AddDiff(CommandLine& line, CLI::App& group, const CommandText& text,
+             const std::shared_ptr<DocumentArguments>& arguments, Handler handler) {
+  CLI::App& diff = AddDocumentCommand(line, group, text, arguments, handler);
+  AddReference(diff, "OLD", arguments->reference);
+  AddReference(diff, "NEW", arguments->other);
 }
 
 }  // namespace
@@ -185,7 +220,7 @@ void AddTemplateCommands(CommandLine& line) {
   const auto arguments = std::make_shared<DocumentArguments>();
   CLI::App& types = AddCommand(
       line.app, {.name = "type",
-                 .summary = "Store, list and show template types",
+                 .summary = "Store, list, show and compare template types",
                  .details = "A template type is an image with a description of its parameters and "
                             "outputs. docs/templates.md describes the document.",
                  .example = "muster type push shell.yaml"});
@@ -211,10 +246,16 @@ void AddTemplateCommands(CommandLine& line) {
            .summary = "Print the document of a template type",
            .example = "muster type show shell@1.0.0"},
           "TYPE", arguments, Show<TypeKind>);
+  AddDiff(line, types,
+          {.name = "diff",
+           .summary = "Show the differences of two versions of a template type",
+           .details = kDiffDetails,
+           .example = "muster type diff shell@1.0.0 shell@1.1.0"},
+          arguments, Diff<TypeKind>);
 
   CLI::App& templates =
       AddCommand(line.app, {.name = "template",
-                            .summary = "Store, list and show templates",
+                            .summary = "Store, list, show and compare templates",
                             .details = "A template narrows the parameters of a template type. "
                                        "docs/templates.md describes the document.",
                             .example = "muster template create -f web.yaml"});
@@ -240,6 +281,12 @@ void AddTemplateCommands(CommandLine& line) {
            .summary = "Print the document of a template",
            .example = "muster template show web@1.4.0"},
           "TEMPLATE", arguments, Show<TemplateKind>);
+  AddDiff(line, templates,
+          {.name = "diff",
+           .summary = "Show the differences of two versions of a template",
+           .details = kDiffDetails,
+           .example = "muster template diff web@1.3 web@1.4"},
+          arguments, Diff<TemplateKind>);
 }
 
 }  // namespace muster::cli

@@ -209,7 +209,7 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	// these commands.
 	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs"
 	for _, command := range []string{
-		"type push " + greet, "type list", "type show greet", "template create -f " + hi, "template list", "template show hi",
+		"type push " + greet, "type list", "type show greet", "template create -f " + hi, "template list", "template show hi", "template diff hi hi", "type diff greet greet",
 		deploy, "deployment list", "deployment show " + deployed.Deployment, "deployment outputs " + deployed.Deployment,
 		"deployment cancel " + deployed.Deployment,
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",

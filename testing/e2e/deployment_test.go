@@ -130,6 +130,14 @@ func TestTemplateIsDeployedOnANode(t *testing.T) {
 	if len(all) != 1 || all[0].State != "succeeded" || strings.Contains(list, "12345") {
 		t.Fatalf("muster deployment list prints %s", list)
 	}
+	d.write(t, "hi.yaml", strings.NewReplacer("1.4.0", "1.5.0", "nobody", "Grace").Replace(hiTemplate))
+	must(d.Muster("template", "create", "-f", filepath.Join(d.folder, "hi.yaml")))(t)
+	diff := must(d.Muster("template", "diff", "hi@1.4", "hi"))(t)
+	for _, want := range []string{"--- hi@1.4.0\n+++ hi@1.5.0\n", "- /parameters/name/schema/enum/1: \"nobody\"\n", "+ /version: \"1.5.0\"\n"} {
+		if !strings.Contains(diff, want) {
+			t.Errorf("muster template diff prints no %q:\n%s", want, diff)
+		}
+	}
 	shown := d.show(t, all[0].Deployment[:6])
 	if len(shown.Nodes) != 1 || shown.Nodes[0].Outputs["text"] != "hello Ada" {
 		t.Errorf("muster deployment show prints %+v", shown)
