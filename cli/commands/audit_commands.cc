@@ -172,7 +172,8 @@ void AddAuditCommand(CommandLine& line) {
        .details = absl::StrCat(
            "The aggregator records who was issued a certificate, revoked, joined or changed; each "
            "run that was created, ended or deleted; each job with its command; and each refused "
-           "delivery.\n"
+           "delivery. An operator that called through a gateway is shown as NAME via "
+           "service/gateway/GATEWAY: the gateway vouches for it.\n"
            "Kinds: ",
            AuditKindWords(),
            ".\nWith --follow, prints the oldest of the listed records first and then each new "

@@ -31,6 +31,13 @@ std::string WithoutFleet(const std::string& uri, std::string_view fleet) {
   return absl::ConsumeSuffix(&run, ".") ? absl::StrCat("run ", run, rest) : uri;
 }
 
+// Returns "user/alice via service/gateway/main", or "user/alice" if it called directly.
+std::string ActorOf(const v1::AuditRecord& record, std::string_view fleet) {
+  const std::string actor = WithoutFleet(record.actor(), fleet);
+  if (record.vouched_by().empty()) return actor;
+  return absl::StrCat(actor, " via ", WithoutFleet(record.vouched_by(), fleet));
+}
+
 std::string ObjectOf(const v1::AuditRecord& record, std::string_view fleet) {
   const v1::ResultKey& key = record.key();
   std::vector<std::string> parts;
@@ -87,7 +94,7 @@ std::vector<std::string> AuditCells(const v1::AuditRecord& record, std::string_v
                     HumanTime(FromProto(record.last_time()), now), ")");
   }
   return {HumanTime(FromProto(record.time()), now), AuditKindWord(record.kind()),
-          WithoutFleet(record.actor(), fleet), ObjectOf(record, fleet), text};
+          ActorOf(record, fleet), ObjectOf(record, fleet), text};
 }
 
 std::string AuditLine(const v1::AuditRecord& record, std::string_view fleet, absl::Time now) {
@@ -101,6 +108,7 @@ Json ToJson(const v1::AuditRecord& record) {
                {"time", Rfc3339(FromProto(record.time()))},
                {"kind", AuditKindWord(record.kind())},
                {"actor", record.actor()}};
+  if (!record.vouched_by().empty()) json["vouched_by"] = record.vouched_by();
   if (!record.key().run().empty()) json["run"] = record.key().run();
   if (!record.key().plugin().empty()) json["plugin"] = record.key().plugin();
   if (!record.key().node().empty()) json["node"] = record.key().node();

@@ -38,6 +38,16 @@ TEST(AuditViewTest, ActorOfAnotherFleetKeepsItsUri) {
             "spiffe://fleet.test/run/r1/plugin/p/node/n1");
 }
 
+TEST(AuditViewTest, GatewayThatForwardedTheCallIsShown) {
+  v1::AuditRecord record = Refused();
+  EXPECT_FALSE(ToJson(record).contains("vouched_by"));
+  record.set_actor("spiffe://fleet.test/user/alice");
+  record.set_vouched_by("spiffe://fleet.test/service/gateway/main");
+  EXPECT_EQ(AuditCells(record, "fleet.test", kNow)[2], "user/alice via service/gateway/main");
+  EXPECT_EQ(ToJson(record)["actor"], "spiffe://fleet.test/user/alice");
+  EXPECT_EQ(ToJson(record)["vouched_by"], "spiffe://fleet.test/service/gateway/main");
+}
+
 TEST(AuditViewTest, EveryKindHasAWordThatNamesIt) {
   for (int kind = 1; kind <= v1::AuditKind_MAX; ++kind) {
     if (!v1::AuditKind_IsValid(kind)) continue;

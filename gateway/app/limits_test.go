@@ -29,7 +29,7 @@ func TestBodyLimitDependsOnCallerAndRoute(t *testing.T) {
 	}{
 		{alice, "/api/v1/runs", 400}, // it is read: the field is unknown
 		{alice, "/api/v1/jobs", 400},
-		{alice, "/api/v1/enrollment/tokens", 413},
+		{alice, "/api/v1/runs/" + runA + "/viewers", 413},
 		{nodeOne, "/api/v1/runs/" + runA + "/heartbeats/logs/n1", 413},
 		{nodeOne, "/api/v1/runs/" + runA + "/progress/logs/n1", 413},
 	} {

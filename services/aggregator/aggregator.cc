@@ -278,6 +278,9 @@ absl::Status Assembly::Serve() {
   options.addresses_file = config_.addresses_file;
   options.certificate_folder = f_.tls->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  options.check_caller = [this](const Caller& caller) {
+    return f_.authorities->operators().Check(caller);
+  };
   options.memory_bytes = kUploadServerMemoryBytes;
   options.join_listen = config_.join_listen;
   options.join_service = &join_service_;

@@ -8,7 +8,6 @@
 #include "services/aggregator/verify/damage.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
-#include "services/common/identity/caller_uri.h"
 
 namespace muster {
 
@@ -53,7 +52,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ArchiveService::ReadArchive(
         RunReaders::Hold hold = readers_.Add(request->run());
         ASSIGN_OR_RETURN(const auto archive, Find(request->run()));
         if (!archive.damage.empty()) return errors::ArchiveDamaged(request->run(), archive.damage);
-        const DamageRecorder recorder(store_, clock_, UriOf(call.caller()));
+        const DamageRecorder recorder(store_, clock_, ActorOf(call.caller()));
         auto source = StreamArchive(blobs_, recorder, request->run(), archive, request->offset());
         if (absl::IsDataLoss(source.status())) {  // the run may have been deleted since
           RETURN_IF_ERROR(runs_.Get(request->run()).status());

@@ -91,6 +91,7 @@ void FillIn(const AuditRecord& record, v1::AuditRecord* out) {
   *out->mutable_time() = ToTimestamp(record.at);
   out->set_kind(static_cast<v1::AuditKind>(record.kind));
   out->set_actor(record.actor);
+  out->set_vouched_by(record.vouched_by);
   if (record.key != ResultKey{}) {
     out->mutable_key()->set_run(record.key.run);
     out->mutable_key()->set_plugin(record.key.plugin);

@@ -6,9 +6,13 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "muster/v1/audit.grpc.pb.h"
+#include "muster/v1/runs.grpc.pb.h"
 #include "services/aggregator/testing/join_fixture.h"
 #include "services/common/base/error.h"
+#include "services/common/identity/signing_request.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/common/store/sqlite/sqlite_store.h"
+#include "testing/fixtures/test_call.h"
 
 namespace muster {
 namespace {
@@ -154,6 +158,76 @@ TEST_F(AuditTest, OperatorListsRecords) {
     EXPECT_NE(std::string(list(other).status().message()).find("ROLE_NOT_ALLOWED"),
               std::string::npos);
   }
+}
+
+// An operator behind a gateway is its word: the record names both.
+TEST_F(AuditTest, RecordOfACallThroughAGatewayNamesTheGateway) {
+  ASSERT_TRUE(Join(Create("n1"), Machine()).ok());
+  const auto gateway = fleet_.Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g"}));
+  const std::string tester = absl::StrCat("spiffe://", fleet_.name(), "/user/tester");
+  const std::vector<std::pair<std::string, std::string>> forwarded = {{kForwardedIdentity, tester}};
+  v1::CreateRunRequest create;
+  create.add_plugins("hostfacts");
+  create.add_nodes("n1");
+  const auto run = testing::CallUnary<v1::RunService>(gateway, &v1::RunService::Stub::CreateRun,
+                                                      create, forwarded);
+  ASSERT_TRUE(run.ok()) << run.status();
+  v1::IssueViewerCredentialRequest viewer;
+  viewer.set_run(run->id());
+  viewer.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
+  ASSERT_TRUE(testing::CallUnary<v1::RunService>(
+                  gateway, &v1::RunService::Stub::IssueViewerCredential, viewer, forwarded)
+                  .ok());
+  v1::PinRunRequest pin;
+  pin.set_run(run->id());
+  ASSERT_TRUE(
+      testing::CallUnary<v1::RunService>(gateway, &v1::RunService::Stub::PinRun, pin, forwarded)
+          .ok());
+  v1::CancelRunRequest cancel;
+  cancel.set_run(run->id());
+  ASSERT_TRUE(testing::CallUnary<v1::RunService>(gateway, &v1::RunService::Stub::CancelRun, cancel,
+                                                 forwarded)
+                  .ok());
+  v1::DeleteRunRequest erase;
+  erase.set_run(run->id());
+  ASSERT_TRUE(testing::CallUnary<v1::RunService>(gateway, &v1::RunService::Stub::DeleteRun, erase,
+                                                 forwarded)
+                  .ok());
+  v1::LabelNodeRequest label;
+  label.set_node("n1");
+  (*label.mutable_set())["rack"] = "b1";
+  ASSERT_TRUE(testing::CallUnary<v1::EnrollmentService>(
+                  gateway, &v1::EnrollmentService::Stub::LabelNode, label, forwarded)
+                  .ok());
+  v1::RevokeNodeRequest revoke;
+  revoke.set_node("n1");
+  ASSERT_TRUE(testing::CallUnary<v1::EnrollmentService>(
+                  gateway, &v1::EnrollmentService::Stub::RevokeNode, revoke, forwarded)
+                  .ok());
+  const Token other = Create("n2");
+  v1::RevokeJoinTokenRequest end;
+  end.set_id(other.id);
+  ASSERT_TRUE(testing::CallUnary<v1::EnrollmentService>(
+                  gateway, &v1::EnrollmentService::Stub::RevokeJoinToken, end, forwarded)
+                  .ok());
+
+  v1::ListAuditRecordsRequest list;
+  list.set_actor(tester);
+  const auto records = Call<v1::AuditService>(fleet_.Connect(fleet_.admin()),
+                                              &v1::AuditService::Stub::ListAuditRecords, list);
+  ASSERT_TRUE(records.ok()) << records.status();
+  std::vector<std::string> direct;
+  std::vector<std::string> vouched;
+  for (const v1::AuditRecord& record : records->records()) {
+    const std::string words = record.text().substr(0, record.text().find_first_of(" :"));
+    (record.vouched_by().empty() ? direct : vouched).push_back(words);
+    if (record.vouched_by().empty()) continue;
+    EXPECT_EQ(record.vouched_by(), absl::StrCat("spiffe://", fleet_.name(), "/service/gateway/g"));
+  }
+  // The first operator's certificate, and both tokens.
+  EXPECT_EQ(direct, (std::vector<std::string>{"issued", "join", "join"}));
+  EXPECT_EQ(vouched, (std::vector<std::string>{"created", "issued", "pinned", "cancelled",
+                                               "deleted", "labels", "revoked", "revoked", "join"}));
 }
 
 TEST_F(AuditTest, RelayReadsOnlyTheExistenceOfANode) {

@@ -4,16 +4,23 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "services/aggregator/changes/change_source.h"
 #include "services/aggregator/joined_relay.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/identity.h"
 #include "services/common/errors/runs.h"
+#include "services/common/identity/caller_uri.h"
 
 namespace muster {
 namespace {
 
-FollowedPairs PairsOf(const v1::FollowChangesRequest& request) {
-  return request.runs_only() ? FollowedPairs::kNone : FollowedPairs::kAll;
+// The jobs service refuses the calls of revoked identities; runs are no concern of it.
+bool GetsOnlyRevocations(const Call& call) { return RoleOf(call.caller().identity) == Role::kJobs; }
+
+FollowedChanges ChangesFor(const Call& call, const v1::FollowChangesRequest& request) {
+  if (GetsOnlyRevocations(call)) return FollowedChanges::kRevocations;
+  return request.runs_only() ? FollowedChanges::kRuns : FollowedChanges::kAll;
 }
 
 }  // namespace
@@ -28,13 +35,17 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
         RETURN_IF_ERROR(RefuseJoinedRelay(call));
         const std::string& run = request->pairs_of_run();
         if (!run.empty()) {
+          if (GetsOnlyRevocations(call)) {
+            return errors::NotYours(UriOf(call.caller()), call.method(), absl::StrCat("run ", run));
+          }
           ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
           if (!view) return errors::RunNotFound(run);
           return std::make_unique<ChangeSource>(store_, feed_, clock_, run);
         }
         std::optional<ChangeSource::Cursor> cursor;
         if (request->has_cursor()) cursor = {request->cursor(), request->feed()};
-        return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor, PairsOf(*request),
+        return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor,
+                                              ChangesFor(call, *request),
                                               changes_.Watch(std::move(wake)));
       });
 }

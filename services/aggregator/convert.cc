@@ -163,6 +163,10 @@ Delivery DeliveryBy(const Caller& caller) {
   return delivery;
 }
 
+Actor ActorOf(const Caller& caller) {
+  return {UriOf(caller), caller.via ? ToUri(*caller.via).value_or("") : ""};
+}
+
 absl::StatusOr<UploadRecord> FromProto(const v1::ResultDescription& description,
                                        const Caller& caller) {
   UploadRecord upload;

@@ -37,6 +37,9 @@ absl::Status CheckRunId(const std::string& run);
 // Returns how `caller` delivers.
 Delivery DeliveryBy(const Caller& caller);
 
+// Returns how the audit log names `caller`.
+Actor ActorOf(const Caller& caller);
+
 // Returns the upload that a request describes. Fails with INVALID_ARGUMENT if it exceeds the limits
 // of the API.
 absl::StatusOr<UploadRecord> FromProto(const v1::ResultDescription& description,

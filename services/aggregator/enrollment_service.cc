@@ -5,7 +5,6 @@
 #include "absl/functional/any_invocable.h"
 #include "services/aggregator/convert.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -54,15 +53,14 @@ v1::EnrolledNode ToProto(const NodeRecord& record) {
   return node;
 }
 
-// Only for operators; `handler` gets the caller's URI.
+// Only for operators; `handler` gets the caller.
 grpc::ServerUnaryReactor* AnswerOperator(
     const RpcRuntime& runtime, grpc::CallbackServerContext* context, std::string_view method,
-    const UnaryMessages& messages,
-    absl::AnyInvocable<absl::Status(const std::string& actor)> handler) {
+    const UnaryMessages& messages, absl::AnyInvocable<absl::Status(const Actor& actor)> handler) {
   return Answer(runtime, context, method, messages,
                 [handler = std::move(handler)](Call& call) mutable -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  return handler(UriOf(call.caller()));
+                  return handler(ActorOf(call.caller()));
                 });
 }
 
@@ -73,14 +71,14 @@ grpc::ServerUnaryReactor* EnrollmentService::CreateJoinToken(
     v1::CreateJoinTokenResponse* response) {
   return AnswerOperator(
       runtime_, context, "/muster.v1.EnrollmentService/CreateJoinToken", {*request, response},
-      [this, request, response](const std::string& actor) -> absl::Status {
+      [this, request, response](const Actor& actor) -> absl::Status {
         JoinTokenRecord wanted;
         wanted.id = request->id();
         wanted.public_key_pem = request->public_key_pem();
         wanted.node = request->node();
         wanted.count = request->count();
         wanted.labels = FromProto(request->labels());
-        wanted.created_by = actor;
+        wanted.created_by = actor.uri;  // never behind a gateway
         wanted.relay = request->relay();
         wanted.parents.assign(request->parents().begin(), request->parents().end());
         ASSIGN_OR_RETURN(const auto token,
@@ -102,7 +100,7 @@ grpc::ServerUnaryReactor* EnrollmentService::ListJoinTokens(
     grpc::CallbackServerContext* context, const v1::ListJoinTokensRequest* request,
     v1::ListJoinTokensResponse* response) {
   return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/ListJoinTokens",
-                        {*request, response}, [this, response](const std::string&) -> absl::Status {
+                        {*request, response}, [this, response](const Actor&) -> absl::Status {
                           ASSIGN_OR_RETURN(const auto tokens, enrollment_.Tokens());
                           for (const JoinTokenRecord& token : tokens)
                             *response->add_tokens() = ToProto(token);
@@ -115,7 +113,7 @@ grpc::ServerUnaryReactor* EnrollmentService::RevokeJoinToken(
     v1::JoinToken* response) {
   return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RevokeJoinToken",
                         {*request, response},
-                        [this, request, response](const std::string& actor) -> absl::Status {
+                        [this, request, response](const Actor& actor) -> absl::Status {
                           const auto token = enrollment_.RevokeToken(request->id(), actor);
                           if (token.ok()) *response = ToProto(*token);
                           return token.status();
@@ -127,7 +125,7 @@ grpc::ServerUnaryReactor* EnrollmentService::ListEnrolledNodes(
     v1::ListEnrolledNodesResponse* response) {
   return AnswerOperator(
       runtime_, context, "/muster.v1.EnrollmentService/ListEnrolledNodes", {*request, response},
-      [this, request, response](const std::string&) -> absl::Status {
+      [this, request, response](const Actor&) -> absl::Status {
         ASSIGN_OR_RETURN(const auto page,
                          enrollment_.Nodes(FromProto(request->labels()), request->page_token(),
                                            request->page_size()));
@@ -162,7 +160,7 @@ grpc::ServerUnaryReactor* EnrollmentService::LabelNode(grpc::CallbackServerConte
                                                        v1::EnrolledNode* response) {
   return AnswerOperator(
       runtime_, context, "/muster.v1.EnrollmentService/LabelNode", {*request, response},
-      [this, request, response](const std::string& actor) -> absl::Status {
+      [this, request, response](const Actor& actor) -> absl::Status {
         const auto node =
             enrollment_.Label(request->node(), FromProto(request->set()),
                               {request->remove().begin(), request->remove().end()}, actor);
@@ -176,7 +174,7 @@ grpc::ServerUnaryReactor* EnrollmentService::RevokeNode(grpc::CallbackServerCont
                                                         v1::EnrolledNode* response) {
   return AnswerOperator(
       runtime_, context, "/muster.v1.EnrollmentService/RevokeNode", {*request, response},
-      [this, request, response](const std::string& actor) -> absl::Status {
+      [this, request, response](const Actor& actor) -> absl::Status {
         const auto node = enrollment_.Revoke(request->node(), request->reason(), actor);
         if (node.ok()) *response = ToProto(*node);
         return node.status();
@@ -187,8 +185,7 @@ grpc::ServerUnaryReactor* EnrollmentService::RemoveNode(grpc::CallbackServerCont
                                                         const v1::RemoveNodeRequest* request,
                                                         v1::RemoveNodeResponse* response) {
   return AnswerOperator(runtime_, context, "/muster.v1.EnrollmentService/RemoveNode",
-                        {*request, response},
-                        [this, request](const std::string& actor) -> absl::Status {
+                        {*request, response}, [this, request](const Actor& actor) -> absl::Status {
                           return enrollment_.Remove(request->node(), actor);
                         });
 }

@@ -23,6 +23,7 @@
 #include "services/common/identity/signing_request.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/status.h"
+#include "testing/fixtures/await.h"
 #include "testing/fixtures/test_call.h"
 #include "testing/fixtures/test_fleet.h"
 
@@ -131,6 +132,34 @@ TEST_F(ForwardingTest, GatewayNamesAtMostOneCertificate) {
   metadata.pop_back();
   metadata.back().second = std::string(129, 'a');
   EXPECT_TRUE(Is(GetRun(gateway, metadata), "IDENTITY_NOT_FORWARDABLE"));
+}
+
+// Nothing but the word of the gateway proves that its client has a certificate.
+TEST_F(ForwardingTest, GatewayForwardsOnlyOperatorsThatTheFleetHasRecorded) {
+  const TestIdentity gateway = fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g"});
+  const auto as = [&](const std::string& name) {
+    return GetRun(gateway, {{kForwardedIdentity, UriOf("user/" + name)}});
+  };
+  EXPECT_TRUE(as("tester").ok()) << as("tester") << ": recorded at the first start";
+  const absl::Status refused = as("ann");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(Is(refused, "OPERATOR_NOT_RECORDED")) << refused;
+  v1::AddOperatorRequest add;
+  add.set_name("ann");
+  add.set_csr_pem(*CreateSigningRequest(*PrivateKey::Generate()));
+  ASSERT_TRUE(
+      Call<v1::IdentityService>(fleet_.admin(), {}, &v1::IdentityService::Stub::AddOperator, add)
+          .ok());
+  EXPECT_TRUE(as("ann").ok()) << as("ann");
+  fleet_.Stop();
+  fleet_.Start();
+  EXPECT_TRUE(as("ann").ok()) << as("ann") << ": after a restart";
+  v1::RevokeOperatorRequest revoke;
+  revoke.set_name("ann");
+  ASSERT_TRUE(Call<v1::IdentityService>(fleet_.admin(), {},
+                                        &v1::IdentityService::Stub::RevokeOperator, revoke)
+                  .ok());
+  EXPECT_TRUE(testing::Await([&] { return Is(as("ann"), "REVOKED"); })) << as("ann");
 }
 
 TEST_F(ForwardingTest, RenewalThroughARelayIsRefused) {

@@ -45,6 +45,7 @@ absl::StatusOr<Foundation> OpenFoundation(const AggregatorConfig& config,
       std::make_unique<Authorities>(std::move(intermediate), std::move(wrap), *f.store, clock);
   // Created before this service first ran: without its record the first operator could not be
   // listed or revoked.
+  RETURN_IF_ERROR(f.authorities->LoadOperators());
   RETURN_IF_ERROR(f.authorities->ImportOperator(folder + "/first-operator.crt"));
   ASSIGN_OR_RETURN(auto commands,
                    CommandAuthority::Ensure(folder, f.authorities->fleet(), clock.Now()));

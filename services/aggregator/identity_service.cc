@@ -16,7 +16,6 @@
 namespace muster {
 namespace {
 
-constexpr int kMaxIssued = 10'000;
 constexpr size_t kMaxReason = 1024;
 
 // Returns the name in the register of nodes, if the identity joined.
@@ -141,13 +140,12 @@ absl::Status IdentityService::IssueForCommands(Call& call,
 
 absl::StatusOr<std::map<std::string, v1::Operator>> IdentityService::Operators() const {
   const std::string prefix = OperatorUri("");
-  ASSIGN_OR_RETURN(const auto issued, store_.Issued(prefix, kMaxIssued));
+  ASSIGN_OR_RETURN(const auto issued, store_.NewestOfEach(prefix));
   ASSIGN_OR_RETURN(const auto revoked, RevokedSubjects(store_));
   std::map<std::string, v1::Operator> operators;
-  for (const IssuedRecord& record : issued) {  // newest first
+  for (const IssuedRecord& record : issued) {
     const std::string name = record.uri.substr(prefix.size());
-    const auto [it, added] = operators.try_emplace(name);
-    if (added) it->second = ToProto(record, name, revoked.contains(record.uri));
+    operators[name] = ToProto(record, name, revoked.contains(record.uri));
   }
   return operators;
 }

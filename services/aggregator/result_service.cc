@@ -13,7 +13,6 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
-#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/limits.h"
 #include "services/common/upload/attempt.h"
 #include "services/common/upload/delivery_signature.h"
@@ -239,7 +238,7 @@ grpc::ServerWriteReactor<v1::FileChunk>* ResultService::ReadResult(
         if (!result.damage.empty()) {
           return errors::ResultDamaged(key.plugin, key.node, result.damage);
         }
-        const DamageRecorder recorder(store_, clock_, UriOf(call.caller()));
+        const DamageRecorder recorder(store_, clock_, ActorOf(call.caller()));
         auto source = StreamResult(blobs_, recorder, std::move(result), request->offset());
         if (absl::IsDataLoss(source.status())) {  // the run may have been deleted since
           RETURN_IF_ERROR(FindResult(store_, key).status());

@@ -11,7 +11,6 @@
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
-#include "services/common/identity/caller_uri.h"
 
 namespace muster {
 namespace {
@@ -20,7 +19,7 @@ constexpr int kMaxPage = 1000;
 constexpr int kDefaultPage = 100;
 constexpr int kMaxPreviewed = 1000;
 
-NewRun FromProto(const v1::CreateRunRequest& request, std::string created_by) {
+NewRun FromProto(const v1::CreateRunRequest& request, Actor created_by) {
   NewRun wanted;
   wanted.request_id = request.request_id();
   wanted.title = request.title();
@@ -73,11 +72,11 @@ grpc::ServerUnaryReactor* RunService::CreateRun(grpc::CallbackServerContext* con
   return Answer(runtime_, context, "/muster.v1.RunService/CreateRun", {*request, response},
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  return Create(*request, UriOf(call.caller()), response);
+                  return Create(*request, ActorOf(call.caller()), response);
                 });
 }
 
-absl::Status RunService::Create(const v1::CreateRunRequest& request, const std::string& created_by,
+absl::Status RunService::Create(const v1::CreateRunRequest& request, const Actor& created_by,
                                 v1::Run* response) {
   const v1::SetStatusListenerRequest& listener = request.status_listener();
   if (request.has_status_listener()) {
@@ -144,7 +143,7 @@ grpc::ServerUnaryReactor* RunService::CancelRun(grpc::CallbackServerContext* con
                 [this, request, response](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
                   const auto run =
-                      runs_.Cancel(request->run(), request->reason(), UriOf(call.caller()));
+                      runs_.Cancel(request->run(), request->reason(), ActorOf(call.caller()));
                   if (run.ok()) *response = ToProto(*run);
                   return run.status();
                 });
@@ -156,12 +155,12 @@ grpc::ServerUnaryReactor* RunService::DeleteRun(grpc::CallbackServerContext* con
   return Answer(runtime_, context, "/muster.v1.RunService/DeleteRun", {*request, response},
                 [this, request](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(AllowedOnRun(call, request->run()));
-                  return runs_.Delete(request->run(), UriOf(call.caller()));
+                  return runs_.Delete(request->run(), ActorOf(call.caller()));
                 });
 }
 
 absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& request,
-                                        const RunRecord& run, const std::string& asked_by,
+                                        const RunRecord& run, const Actor& asked_by,
                                         v1::Credential* response) {
   RunName name = RunNodeIdentity{run.id, request.plugin(), request.node()};
   if (request.any_node()) name = RunPluginIdentity{run.id, request.plugin()};
@@ -186,7 +185,7 @@ absl::Status RunService::SignCredential(const v1::IssueCredentialRequest& reques
 
 absl::Status RunService::Pin(Call& call, const std::string& run, bool pinned, v1::Run* response) {
   RETURN_IF_ERROR(AllowedOnRun(call, run));
-  const auto record = runs_.Pin(run, pinned, UriOf(call.caller()));
+  const auto record = runs_.Pin(run, pinned, ActorOf(call.caller()));
   if (record.ok()) *response = muster::ToProto(*record);
   return record.status();
 }
@@ -278,14 +277,14 @@ grpc::ServerUnaryReactor* RunService::IssueCredential(grpc::CallbackServerContex
             request->listener_optional() ? ListenerKind::kOptionalLegacy : ListenerKind::kLegacy,
             [this, request, response, call,
              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
-              finish(run.ok() ? SignCredential(*request, *run, UriOf(call->caller()), response)
+              finish(run.ok() ? SignCredential(*request, *run, ActorOf(call->caller()), response)
                               : run.status());
             });
       });
 }
 
 absl::Status RunService::SignViewer(const v1::IssueViewerCredentialRequest& request,
-                                    const RunRecord& run, const std::string& asked_by,
+                                    const RunRecord& run, const Actor& asked_by,
                                     v1::ViewerCredential* response) {
   ASSIGN_OR_RETURN(
       const auto signed_certificate,
@@ -320,7 +319,7 @@ grpc::ServerUnaryReactor* RunService::IssueViewerCredential(
             request->run(), ListenerKind::kStatus,
             [this, request, response, call,
              finish = std::move(finish)](absl::StatusOr<RunRecord> run) mutable {
-              finish(run.ok() ? SignViewer(*request, *run, UriOf(call->caller()), response)
+              finish(run.ok() ? SignViewer(*request, *run, ActorOf(call->caller()), response)
                               : run.status());
             });
       });
@@ -331,7 +330,7 @@ absl::Status RunService::SetStatus(Call& call, const v1::SetStatusListenerReques
   RETURN_IF_ERROR(AllowedOnRun(call, request.run()));
   RETURN_IF_ERROR(status_listeners_.Set(request.run(), request.client_ca_pem(),
                                         request.certificate_pem(), request.key_pem(),
-                                        UriOf(call.caller())));
+                                        ActorOf(call.caller())));
   const auto run = runs_.Get(request.run());
   if (run.ok()) *response = ToProto(*run);
   return run.status();

@@ -71,15 +71,15 @@ class RunService : public v1::RunService::CallbackService {
                                               v1::Run* response) override;
 
  private:
-  absl::Status Create(const v1::CreateRunRequest& request, const std::string& created_by,
+  absl::Status Create(const v1::CreateRunRequest& request, const Actor& created_by,
                       v1::Run* response);
   absl::Status Pin(Call& call, const std::string& run, bool pinned, v1::Run* response);
   absl::Status Preview(const v1::PreviewRetentionRequest& request,
                        v1::PreviewRetentionResponse* response);
   absl::Status SignCredential(const v1::IssueCredentialRequest& request, const RunRecord& run,
-                              const std::string& asked_by, v1::Credential* response);
+                              const Actor& asked_by, v1::Credential* response);
   absl::Status SignViewer(const v1::IssueViewerCredentialRequest& request, const RunRecord& run,
-                          const std::string& asked_by, v1::ViewerCredential* response);
+                          const Actor& asked_by, v1::ViewerCredential* response);
   absl::Status SetStatus(Call& call, const v1::SetStatusListenerRequest& request,
                          v1::Run* response);
 

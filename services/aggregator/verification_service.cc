@@ -15,7 +15,6 @@
 #include "services/aggregator/verify/store_cursor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
-#include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 
 namespace muster {
@@ -145,7 +144,7 @@ grpc::ServerWriteReactor<v1::VerifyStoreResponse>* VerificationService::VerifySt
         const bool all = run.empty();
         if (!all) RETURN_IF_ERROR(CheckRunId(run));
         RETURN_IF_ERROR(call.Authorize(all ? Resource::Fleet() : Resource::Run(run)));
-        StoreCursor cursor(store_, blobs_, clock_, UriOf(call.caller()), run);
+        StoreCursor cursor(store_, blobs_, clock_, ActorOf(call.caller()), run);
         return std::make_unique<VerifySource>(store_, blobs_, std::move(cursor), all, wake);
       });
 }

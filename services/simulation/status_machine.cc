@@ -85,7 +85,7 @@ void StatusMachine::Connect() {
         if (!aggregator_.running()) return lose();
         SqliteStore& store = aggregator_.life().store();
         stream->source = std::make_unique<ChangeSource>(store, store, aggregator_.clock, cursor,
-                                                        FollowedPairs::kAll, nullptr);
+                                                        FollowedChanges::kAll, nullptr);
       });
 }
 

@@ -13,6 +13,7 @@ import (
 type auditRecord struct {
 	Sequence          int64
 	Time, Kind, Actor string
+	VouchedBy         string `json:"vouched_by"`
 	Run, Plugin, Node string
 	Subject           string
 	Text              string

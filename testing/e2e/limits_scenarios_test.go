@@ -358,7 +358,7 @@ var scenarios = map[string]scenario{
 	"JSON of any other request": {service: fleet.Gateway, exhaust: func(w *limited) string {
 		client := w.https("Operator")
 		return w.repeated(20, func(ctx context.Context, i int) error {
-			return w.request(ctx, client, "POST", "/api/v1/enrollment/tokens", `{"id":"`+strings.Repeat("x", 1<<20)+`"}`)
+			return w.request(ctx, client, "POST", "/api/v1/runs/"+w.run+"/viewers", `{"csr_pem":"`+strings.Repeat("x", 1<<20)+`"}`)
 		})
 	}},
 	"result of a legacy client (0: no limit)": {service: fleet.Gateway, exhaust: func(w *limited) string {

@@ -73,6 +73,7 @@ func newCallers(t *testing.T, f *fleet.Fleet, run string) *rpcCallers {
 	c := &rpcCallers{fleet: f, operator: must(f.Operator())(t), run: run, listeners: map[string]string{}, open: map[string]*grpc.ClientConn{}}
 	c.authority = must(f.StealFleetAuthority())(t)
 	c.runs = must(f.StealAuthority(must(f.Export(run, "logs", "n1"))(t)))(t)
+	must(f.Muster("operator", "add", "walker"))(t) // a gateway acts only for operators that the aggregator has recorded
 	for service, names := range map[string][]string{"aggregator": {"aggregator", "join", "health"}, "status": {"status", "health"}, "relay": {"relay", "health"},
 		"jobs": {"jobs", "health"}} {
 		var addresses map[string]string

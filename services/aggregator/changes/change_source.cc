@@ -11,7 +11,7 @@ namespace {
 
 constexpr int kRunsPage = 100;
 constexpr int kPairsPage = 2000;
-constexpr int kChangesPage = 500;
+constexpr size_t kChangesPage = 500;
 
 // The pairs of one message: one message costs about as much as hundreds of pairs. With their texts
 // (an error may have 4 KiB) they stay far below the limit of a message.
@@ -24,21 +24,23 @@ constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 }  // namespace
 
 ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-                           const std::optional<Cursor>& cursor, FollowedPairs pairs,
+                           const std::optional<Cursor>& cursor, FollowedChanges changes,
                            ChangeDispatcher::Handle watch)
     : store_(store),
       feed_(feed),
       clock_(clock),
-      pairs_(pairs),
+      changes_(changes),
       watch_(std::move(watch)),
       cursor_feed_(cursor ? cursor->feed : ""),
       sent_at_(clock.MonotonicNow()) {
-  if (cursor) cursor_ = cursor->sequence;
+  if (!cursor) return;
+  cursor_ = cursor->sequence;
+  sent_cursor_ = cursor->sequence;
 }
 
 ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
                            const std::string& run)
-    : store_(store), feed_(feed), clock_(clock), pairs_(FollowedPairs::kAll), follows_(false) {
+    : store_(store), feed_(feed), clock_(clock), changes_(FollowedChanges::kAll), follows_(false) {
   runs_with_pairs_.push_back(run);
 }
 
@@ -59,8 +61,11 @@ absl::StatusOr<Pull> ChangeSource::Next(Event* event) {
     } else {
       status = ReadChanges();
       if (status.ok() && ready_.empty() && runs_with_pairs_.empty() && cursor_) {
-        if (clock_.MonotonicNow() - sent_at_ < kHeartbeat) return Pull::kWait;
-        ready_.emplace_back().mutable_heartbeat();
+        // After a whole page of changes that are not sent there may be more.
+        if (!full_page_ && clock_.MonotonicNow() - sent_at_ < kHeartbeat) return Pull::kWait;
+        Event& heartbeat = ready_.emplace_back();
+        heartbeat.mutable_heartbeat();
+        if (*cursor_ > sent_cursor_) SetCursor(heartbeat, *cursor_);
       }
     }
     if (!status.ok()) return status;
@@ -82,7 +87,7 @@ absl::Status ChangeSource::CheckFeed() {
 absl::Status ChangeSource::BeginSnapshot() {
   ASSIGN_OR_RETURN(snapshot_cursor_, feed_.Last());
   in_snapshot_ = true;
-  runs_done_ = false;
+  runs_done_ = changes_ == FollowedChanges::kRevocations;
   runs_page_.clear();
   ready_.emplace_back().mutable_snapshot_begin()->set_feed(feed_identity_);
   return absl::OkStatus();
@@ -105,7 +110,7 @@ absl::Status ChangeSource::ContinueSnapshot() {
   }
   Event& end = ready_.emplace_back();
   end.mutable_snapshot_end();
-  end.set_cursor(snapshot_cursor_);
+  SetCursor(end, snapshot_cursor_);
   cursor_ = snapshot_cursor_;
   in_snapshot_ = false;
   return absl::OkStatus();
@@ -127,12 +132,13 @@ absl::Status ChangeSource::ReadPairs() {
 }
 
 absl::Status ChangeSource::ReadChanges() {
-  const auto changes = feed_.Read(*cursor_, kChangesPage);
+  const auto changes = feed_.Read(*cursor_, static_cast<int>(kChangesPage));
   if (!changes.ok()) {
     if (ReasonOf(changes.status()) != "CURSOR_COMPACTED") return changes.status();
     cursor_.reset();  // the feed no longer contains this cursor
     return absl::OkStatus();
   }
+  full_page_ = changes->size() == kChangesPage;
   for (const ChangeRecord& change : *changes) {
     cursor_ = change.sequence;
     RETURN_IF_ERROR(AddChange(change));
@@ -142,7 +148,20 @@ absl::Status ChangeSource::ReadChanges() {
   return absl::OkStatus();
 }
 
+bool ChangeSource::Sends(ChangeKind kind) const {
+  switch (changes_) {
+    case FollowedChanges::kRevocations:
+      return kind == ChangeKind::kRevoked;
+    case FollowedChanges::kRuns:
+      return kind != ChangeKind::kResult;
+    case FollowedChanges::kAll:
+      break;
+  }
+  return true;
+}
+
 absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
+  if (!Sends(change.kind)) return absl::OkStatus();
   switch (change.kind) {
     case ChangeKind::kRun:
     case ChangeKind::kRunCreated: {
@@ -163,7 +182,6 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
       break;
     }
     case ChangeKind::kResult: {
-      if (pairs_ == FollowedPairs::kNone) return absl::OkStatus();
       v1::FollowChangesResponse::PairChanged* pair = NewPair(change.run, change.plugin);
       pair->set_node(change.node);
       pair->set_outcome(ToProto(change.outcome));
@@ -188,14 +206,19 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
 // Sets the cursor of the last event of `change`: after it the follower has processed the change.
 void ChangeSource::StampLast(const ChangeRecord& change) {
   if (ready_.empty()) return;
-  ready_.back().set_cursor(change.sequence);
+  SetCursor(ready_.back(), change.sequence);
   *ready_.back().mutable_time() = ToTimestamp(change.at);
+}
+
+void ChangeSource::SetCursor(Event& event, int64_t cursor) {
+  event.set_cursor(cursor);
+  sent_cursor_ = cursor;
 }
 
 // The pairs of a run that has ended are sent on request: otherwise each start of a follower would
 // take longer with each run that the aggregator keeps.
 bool ChangeSource::SendsPairsOf(const RunRecord& run) const {
-  return pairs_ != FollowedPairs::kNone && !IsFinal(run.state);
+  return changes_ == FollowedChanges::kAll && !IsFinal(run.state);
 }
 
 void ChangeSource::AddRun(const RunRecord& run) {

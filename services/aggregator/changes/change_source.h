@@ -17,8 +17,8 @@
 
 namespace muster {
 
-// The pairs that a follower receives.
-enum class FollowedPairs { kNone, kAll };
+// The changes that a follower receives: revocations, runs without their pairs, or all.
+enum class FollowedChanges { kRevocations, kRuns, kAll };
 
 // Not thread-safe (a stream makes one call at a time). Holds one page of rows and of changes.
 class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
@@ -31,7 +31,7 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
 
   // `cursor`: continue after it; nullopt, or a cursor of another feed: begin with a snapshot.
   ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-               const std::optional<Cursor>& cursor, FollowedPairs pairs,
+               const std::optional<Cursor>& cursor, FollowedChanges changes,
                ChangeDispatcher::Handle watch);
 
   // Sends only the pairs of `run`, and ends.
@@ -48,17 +48,19 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   absl::Status ReadPairs();
   absl::Status ReadChanges();
   absl::Status AddChange(const ChangeRecord& change);
+  bool Sends(ChangeKind kind) const;
   bool SendsPairsOf(const RunRecord& run) const;
   void AddRun(const RunRecord& run);
   v1::FollowChangesResponse::PairChanged* NewPair(const std::string& run,
                                                   const std::string& plugin);
   void AddPair(const std::string& run, PairRecord record);
   void StampLast(const ChangeRecord& change);
+  void SetCursor(Event& event, int64_t cursor);
 
   StateStore& store_;
   ChangeFeed& feed_;
   const Clock& clock_;
-  const FollowedPairs pairs_;
+  const FollowedChanges changes_;
   const ChangeDispatcher::Handle watch_;
   const bool follows_ = true;  // false: the stream ends after runs_with_pairs_
 
@@ -67,7 +69,9 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   const std::string cursor_feed_;  // of the caller's cursor
   std::string feed_identity_;      // empty: not read yet
   std::optional<int64_t> cursor_;  // nullopt: a snapshot is needed
+  int64_t sent_cursor_ = 0;        // the newest one that an event has
   int64_t snapshot_cursor_ = 0;    // the cursor of the snapshot
+  bool full_page_ = false;         // of the last read: there may be more changes
   bool in_snapshot_ = false;
   bool runs_done_ = false;
   std::string runs_page_;

@@ -74,11 +74,12 @@ class ChangeSourceTest : public ::testing::Test {
     Apply(MakeRun(run, pairs));
   }
 
-  ChangeSource Follow(std::optional<int64_t> cursor, FollowedPairs pairs = FollowedPairs::kAll,
+  ChangeSource Follow(std::optional<int64_t> cursor,
+                      FollowedChanges changes = FollowedChanges::kAll,
                       const std::string& feed = "") {
     std::optional<ChangeSource::Cursor> position;
     if (cursor) position = {*cursor, feed};
-    return {harness_->state(), harness_->feed(), clock_, position, pairs, nullptr};
+    return {harness_->state(), harness_->feed(), clock_, position, changes, nullptr};
   }
 
   // Returns all events that are ready now.
@@ -145,9 +146,9 @@ TEST_F(ChangeSourceTest, CursorOfAnotherFeedBeginsWithASnapshot) {
   ASSERT_TRUE(first.Next(&begin).ok());
   const std::string feed = begin.snapshot_begin().feed();
   EXPECT_NE(feed, "");
-  ChangeSource same = Follow(cursor, FollowedPairs::kAll, feed);
+  ChangeSource same = Follow(cursor, FollowedChanges::kAll, feed);
   EXPECT_EQ(ReadAll(same), "");
-  ChangeSource other = Follow(cursor, FollowedPairs::kAll, "restored");
+  ChangeSource other = Follow(cursor, FollowedChanges::kAll, "restored");
   EXPECT_EQ(ReadAll(other), absl::StrCat("begin run:00 n1=1 end@", cursor));
 }
 
@@ -222,12 +223,43 @@ TEST_F(ChangeSourceTest, CursorOfANewRunIsOnItsLastPair) {
 
 TEST_F(ChangeSourceTest, FollowerOfRunsGetsNoPairs) {
   Plan(kRun, {"n1", "n2"});
-  ChangeSource source = Follow(std::nullopt, FollowedPairs::kNone);
+  ChangeSource source = Follow(std::nullopt, FollowedChanges::kRuns);
   EXPECT_EQ(ReadAll(source), absl::StrCat("begin run:00 end@", Last()));
   Plan(kOther, {"n1"});
   EXPECT_EQ(ReadAll(source), absl::StrCat("run:bb@", Last()));
   Apply(Genuine(KeyOf("n1"), "{}"));
   EXPECT_EQ(ReadAll(source), absl::StrCat("run:00@", Last()));  // it is running now
+}
+
+TEST_F(ChangeSourceTest, FollowerOfRevocationsGetsNothingElse) {
+  Plan(kRun, {"n1", "n2"});
+  Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
+  ChangeSource source = Follow(std::nullopt, FollowedChanges::kRevocations);
+  EXPECT_EQ(ReadAll(source), absl::StrCat("begin revoked:spiffe://f/user/eve end@", Last()));
+  Plan(kOther, {"n1"});
+  Apply(Genuine(KeyOf("n1"), "{}"));
+  Apply(EndRun{.run = kOther, .at = 1});
+  Apply(DeleteRun{.run = kOther, .at = 2});
+  EXPECT_EQ(ReadAll(source), "");
+  // A follower that reconnects does not read them again.
+  const int64_t passed = Last();
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_EQ(ReadAll(source), absl::StrCat("heartbeat@", passed));
+  clock_.Advance(absl::Seconds(5));
+  EXPECT_EQ(ReadAll(source), "heartbeat");
+  Apply(Revoke{{.subject = "spiffe://f/user/bob"}});
+  EXPECT_EQ(ReadAll(source), absl::StrCat("revoked:spiffe://f/user/bob@", Last()));
+}
+
+// Otherwise the revocation would wait until the next change.
+TEST_F(ChangeSourceTest, RevocationAfterManyOtherChangesIsSentAtOnce) {
+  const int64_t first = Last();
+  Plan(kRun, {"n1"});
+  for (int i = 0; i < 1200; ++i) Apply(PinRun{.run = kRun, .pinned = i % 2 == 0, .at = i});
+  Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
+  ChangeSource source = Follow(first, FollowedChanges::kRevocations);
+  EXPECT_EQ(ReadAll(source), absl::StrCat("heartbeat@", first + 500, " heartbeat@", first + 1000,
+                                          " revoked:spiffe://f/user/eve@", Last()));
 }
 
 TEST_F(ChangeSourceTest, RunDeletedMeanwhileIsOnlyReportedAsDeleted) {

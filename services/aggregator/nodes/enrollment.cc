@@ -115,8 +115,7 @@ absl::StatusOr<std::vector<JoinTokenRecord>> Enrollment::Tokens() {
   return store_.ListJoinTokens(kMaxJoinTokens);
 }
 
-absl::StatusOr<JoinTokenRecord> Enrollment::RevokeToken(const std::string& id,
-                                                        const std::string& actor) {
+absl::StatusOr<JoinTokenRecord> Enrollment::RevokeToken(const std::string& id, const Actor& actor) {
   ASSIGN_OR_RETURN(const auto revoked, store_.ApplyAndWait(RevokeJoinToken{id, actor, Now()}));
   if (!revoked.found) return errors::TokenNotFound(id);
   ASSIGN_OR_RETURN(const auto token, store_.GetJoinToken(id));
@@ -141,8 +140,7 @@ absl::StatusOr<NodeRecord> Enrollment::Node(const std::string& name) {
 }
 
 absl::StatusOr<NodeRecord> Enrollment::Label(const std::string& name, Labels set,
-                                             std::vector<std::string> remove,
-                                             const std::string& actor) {
+                                             std::vector<std::string> remove, const Actor& actor) {
   RETURN_IF_ERROR(CheckLabels(set));
   ASSIGN_OR_RETURN(const auto labelled,
                    store_.ApplyAndWait(LabelNode{name, std::move(set), std::move(remove),
@@ -153,14 +151,14 @@ absl::StatusOr<NodeRecord> Enrollment::Label(const std::string& name, Labels set
 }
 
 absl::StatusOr<NodeRecord> Enrollment::Revoke(const std::string& name, const std::string& reason,
-                                              const std::string& actor) {
+                                              const Actor& actor) {
   if (reason.size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
   ASSIGN_OR_RETURN(const auto revoked, store_.ApplyAndWait(RevokeNode{name, reason, actor, Now()}));
   if (!revoked.found) return errors::NodeNotEnrolled(name);
   return Node(name);
 }
 
-absl::Status Enrollment::Remove(const std::string& name, const std::string& actor) {
+absl::Status Enrollment::Remove(const std::string& name, const Actor& actor) {
   ASSIGN_OR_RETURN(const auto removed, store_.ApplyAndWait(RemoveNode{name, actor, Now()}));
   return removed.found ? absl::OkStatus() : errors::NodeNotEnrolled(name);
 }

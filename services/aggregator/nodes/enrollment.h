@@ -39,16 +39,16 @@ class Enrollment {
     return FindParentTargets(store_, token.parents);
   }
   absl::StatusOr<std::vector<JoinTokenRecord>> Tokens();
-  absl::StatusOr<JoinTokenRecord> RevokeToken(const std::string& id, const std::string& actor);
+  absl::StatusOr<JoinTokenRecord> RevokeToken(const std::string& id, const Actor& actor);
 
   absl::StatusOr<Page<NodeRecord>> Nodes(const Labels& labels, std::string_view page_token,
                                          int limit);
   absl::StatusOr<NodeRecord> Node(const std::string& name);
   absl::StatusOr<NodeRecord> Label(const std::string& name, Labels set,
-                                   std::vector<std::string> remove, const std::string& actor);
+                                   std::vector<std::string> remove, const Actor& actor);
   absl::StatusOr<NodeRecord> Revoke(const std::string& name, const std::string& reason,
-                                    const std::string& actor);
-  absl::Status Remove(const std::string& name, const std::string& actor);
+                                    const Actor& actor);
+  absl::Status Remove(const std::string& name, const Actor& actor);
 
  private:
   int64_t Now() const { return absl::ToUnixMicros(clock_.Now()); }

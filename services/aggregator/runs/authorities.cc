@@ -69,13 +69,13 @@ absl::StatusOr<RunAuthority> Authorities::LoadRunAuthority(const std::string& ru
 absl::StatusOr<SignedCertificate> Authorities::SignForRun(const RunName& name, const RunRecord& run,
                                                           const std::string& csr_pem,
                                                           const std::vector<std::string>& hosts,
-                                                          const std::string& asked_by) {
+                                                          const Actor& asked_by) {
   ASSIGN_OR_RETURN(const auto key, VerifySigningRequest(csr_pem));
   ASSIGN_OR_RETURN(const auto authority, LoadRunAuthority(run.id));
   ASSIGN_OR_RETURN(const auto leaf,
                    authority.Issue(name, key, hosts, clock_.Now(), EndOf(name, run)));
   ASSIGN_OR_RETURN(const auto uri, leaf.Uri());
-  RETURN_IF_ERROR(Record(RecordOf(uri, leaf, asked_by)));
+  RETURN_IF_ERROR(Record(RecordOf(uri, leaf, asked_by.uri), "", asked_by.vouched_by));
   return SignedCertificate{
       uri, leaf.ToPem(),
       absl::StrCat(authority.fleet_signed().ToPem(), intermediate_.certificate().ToPem()),
@@ -130,6 +130,15 @@ absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& m
   return absl::InternalError("unknown verdict");
 }
 
+absl::Status Authorities::LoadOperators() {
+  ASSIGN_OR_RETURN(const auto issued,
+                   store_.NewestOfEach(absl::StrCat("spiffe://", fleet(), "/user/")));
+  for (const IssuedRecord& record : issued) {
+    operators_.Add(record.uri, absl::FromUnixMicros(record.expires_at));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Authorities::ImportOperator(const std::string& certificate_file) {
   const auto pem = ReadFileBounded(certificate_file, kMaxSecretFile);
   if (absl::IsNotFound(pem.status())) return absl::OkStatus();
@@ -159,16 +168,20 @@ IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& ce
 }
 
 // Records a certificate before it is handed out: an unrecorded one could not be revoked.
-absl::Status Authorities::Record(IssuedRecord record, std::string renewed) {
+absl::Status Authorities::Record(IssuedRecord record, std::string renewed, std::string vouched_by) {
   const std::string uri = record.uri;
+  const int64_t expires_at = record.expires_at;
   ASSIGN_OR_RETURN(const auto recorded,
-                   store_.ApplyAndWait(RecordIssued{std::move(record), "", std::move(renewed)}));
+                   store_.ApplyAndWait(RecordIssued{std::move(record), "", std::move(renewed),
+                                                    std::move(vouched_by)}));
   switch (recorded.verdict) {
     case RecordIssued::Verdict::kRevoked:
       return errors::CertificateRevoked(uri);
     case RecordIssued::Verdict::kTooMany:
       return errors::RenewalLimit(uri, kMaxRenewals);
     case RecordIssued::Verdict::kRecorded:
+      operators_.Add(uri, absl::FromUnixMicros(expires_at));
+      break;
     case RecordIssued::Verdict::kNotEnrolled:
       break;
   }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/aggregator/runs/recorded_operators.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/key_wrap.h"
@@ -36,7 +37,8 @@ class Authorities {
       : intermediate_(std::move(intermediate)),
         key_wrap_(std::move(key_wrap)),
         store_(store),
-        clock_(clock) {}
+        clock_(clock),
+        operators_(intermediate_.fleet(), clock) {}
 
   const std::string& fleet() const { return intermediate_.fleet(); }
   std::string FleetCaPem() const { return intermediate_.root().ToPem(); }
@@ -51,7 +53,7 @@ class Authorities {
   absl::StatusOr<SignedCertificate> SignForRun(const RunName& name, const RunRecord& run,
                                                const std::string& csr_pem,
                                                const std::vector<std::string>& hosts,
-                                               const std::string& asked_by);
+                                               const Actor& asked_by);
 
   // Issues a certificate for a service, an operator or a node of the fleet. `renewed`: the subject
   // of the certificate that this one renews (CertificateSubject); empty: it renews none. Fails with
@@ -91,6 +93,10 @@ class Authorities {
     return key_wrap_.UnwrapStatusKey(wrapped, run);
   }
 
+  // Reads the operators with a recorded certificate. Called before the first call of a client.
+  absl::Status LoadOperators();
+  const RecordedOperators& operators() const { return operators_; }
+
   // Records the first operator's certificate, which was signed before the aggregator ran, unless it
   // is already recorded or the operator is revoked. Succeeds if the file does not exist.
   absl::Status ImportOperator(const std::string& certificate_file);
@@ -99,12 +105,13 @@ class Authorities {
   absl::StatusOr<RunAuthority> LoadRunAuthority(const std::string& run) const;
   IssuedRecord RecordOf(const std::string& uri, const Certificate& certificate,
                         const std::string& asked_by) const;
-  absl::Status Record(IssuedRecord record, std::string renewed = "");
+  absl::Status Record(IssuedRecord record, std::string renewed = "", std::string vouched_by = "");
 
   const Intermediate intermediate_;
   const KeyWrap key_wrap_;
   StateStore& store_;
   const Clock& clock_;
+  RecordedOperators operators_;
 };
 
 }  // namespace muster

@@ -38,7 +38,7 @@ class AuthoritiesTest : public ::testing::Test {
   }
 
   std::vector<IssuedRecord> Issued(const std::string& uri) {
-    return *state_.store().Issued(uri, 10);
+    return *state_.store().NewestOfEach(uri);
   }
 
   TestState state_;

@@ -56,6 +56,7 @@ std::string Line(const AuditRecord& record) {
       {"level", wording.level},
       {"msg", wording.message},
       {"by", record.actor}};
+  if (!record.vouched_by.empty()) line["vouched_by"] = record.vouched_by;
   if (!record.key.plugin.empty()) line["plugin"] = record.key.plugin;
   if (!record.key.node.empty()) line["node"] = record.key.node;
   if (!record.text.empty()) line["text"] = record.text;

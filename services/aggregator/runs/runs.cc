@@ -60,7 +60,8 @@ absl::StatusOr<RunRecord> Runs::Create(const NewRun& wanted) {
                                           command.run.id, now + wanted.timeout, wanted.seal_grace));
   command.run.request_id = wanted.request_id;
   command.run.title = wanted.title;
-  command.run.created_by = wanted.created_by;
+  command.run.created_by = wanted.created_by.uri;
+  command.vouched_by = wanted.created_by.vouched_by;
   command.run.created_at = absl::ToUnixMicros(now);
   command.run.deadline_at = absl::ToUnixMicros(now + wanted.timeout);
   command.run.seal_grace = absl::ToInt64Microseconds(wanted.seal_grace);
@@ -75,7 +76,7 @@ absl::StatusOr<RunRecord> Runs::Create(const NewRun& wanted) {
   command.pairs = std::move(plan.pairs);
   ASSIGN_OR_RETURN(const auto created, store_.ApplyAndWait(std::move(command)));
   if (!created.existed) {
-    Log(LogLevel::kInfo, "run created", {{"run", created.run}, {"by", wanted.created_by}});
+    Log(LogLevel::kInfo, "run created", {{"run", created.run}, {"by", wanted.created_by.uri}});
   }
   return Get(created.run);
 }
@@ -87,39 +88,38 @@ absl::StatusOr<RunRecord> Runs::Get(const std::string& run) {
 }
 
 absl::StatusOr<RunRecord> Runs::Cancel(const std::string& run, const std::string& reason,
-                                       const std::string& actor) {
+                                       const Actor& actor) {
   if (reason.size() > kMaxReason) return errors::TextTooLong("reason", kMaxReason);
   EndRun command;
   command.run = run;
   command.state = RunState::kCancelled;
-  command.reason = reason.empty() ? "cancelled by " + actor : reason;
+  command.reason = reason.empty() ? "cancelled by " + actor.uri : reason;
   command.actor = actor;
   command.at = absl::ToUnixMicros(clock_.Now());
   ASSIGN_OR_RETURN(const auto ended, store_.ApplyAndWait(std::move(command)));
   if (!ended.found) return errors::RunNotFound(run);
   if (ended.changed) {
-    Log(LogLevel::kInfo, "run cancelled", {{"run", run}, {"by", actor}});
+    Log(LogLevel::kInfo, "run cancelled", {{"run", run}, {"by", actor.uri}});
     uploads_.EndRun(run, errors::RunCancelled(run));
   }
   return Get(run);
 }
 
-absl::StatusOr<RunRecord> Runs::Pin(const std::string& run, bool pinned, const std::string& actor) {
+absl::StatusOr<RunRecord> Runs::Pin(const std::string& run, bool pinned, const Actor& actor) {
   ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(PinRun{
                                            run, pinned, actor, absl::ToUnixMicros(clock_.Now())}));
   if (!outcome.found) return errors::RunNotFound(run);
   return Get(run);
 }
 
-absl::Status Runs::Delete(const std::string& run, const std::string& actor,
-                          const std::string& rule) {
+absl::Status Runs::Delete(const std::string& run, const Actor& actor, const std::string& rule) {
   // Since the last start an upload may not have been opened again: it has no session then.
   ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(run));
   ASSIGN_OR_RETURN(const auto deleted, store_.ApplyAndWait(DeleteRun{
                                            run, actor, absl::ToUnixMicros(clock_.Now()), rule}));
   if (!deleted.found) return errors::RunNotFound(run);
   if (!deleted.deleted) return errors::RunNotEnded(run);
-  Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor}, {"rule", rule}});
+  Log(LogLevel::kInfo, "run deleted", {{"run", run}, {"by", actor.uri}, {"rule", rule}});
   uploads_.EndRun(run, errors::RunNotFound(run));
   // The run does not exist any more: after a failure the caller cannot call this again.
   for (const UploadRecord& upload : open) {

@@ -21,7 +21,7 @@ namespace muster {
 struct NewRun {
   std::string request_id;
   std::string title;
-  std::string created_by;
+  Actor created_by;
   std::vector<std::string> plugins;
   std::vector<std::string> nodes;
   absl::Duration timeout = absl::Hours(6);
@@ -53,19 +53,18 @@ class Runs {
 
   // Ends a run; a run that has ended remains unchanged.
   absl::StatusOr<RunRecord> Cancel(const std::string& run, const std::string& reason,
-                                   const std::string& actor);
+                                   const Actor& actor);
 
   // Deletes a run that has ended, with all its blobs. RemoveLeftBlobs removes those that cannot be
   // removed now. `rule`: as in the command DeleteRun.
-  absl::Status Delete(const std::string& run, const std::string& actor,
-                      const std::string& rule = "");
+  absl::Status Delete(const std::string& run, const Actor& actor, const std::string& rule = "");
 
   // Removes blobs of deleted runs that a crash or a failure left, if there may be any. To be called
   // every few seconds, by one thread at a time.
   absl::Status RemoveLeftBlobs();
 
   // Pins or unpins a run.
-  absl::StatusOr<RunRecord> Pin(const std::string& run, bool pinned, const std::string& actor);
+  absl::StatusOr<RunRecord> Pin(const std::string& run, bool pinned, const Actor& actor);
 
  private:
   absl::Status RemoveBlobsOfUnknownRuns();

@@ -41,7 +41,7 @@ absl::Status StatusListeners::Check(std::string_view client_ca_pem,
 
 absl::Status StatusListeners::Set(const std::string& run, std::string_view client_ca_pem,
                                   std::string_view certificate_pem, std::string_view key_pem,
-                                  const std::string& actor) {
+                                  const Actor& actor) {
   const absl::Time now = clock_.Now();
   SetStatusListener command;
   command.run = run;

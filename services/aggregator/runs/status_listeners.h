@@ -38,8 +38,7 @@ class StatusListeners {
   // Fails as RunService.SetStatusListener does. The key is stored only in encrypted form. Addresses
   // use the advertised host that the certificate names, if there is one.
   absl::Status Set(const std::string& run, std::string_view client_ca_pem,
-                   std::string_view certificate_pem, std::string_view key_pem,
-                   const std::string& actor);
+                   std::string_view certificate_pem, std::string_view key_pem, const Actor& actor);
 
   // Fails as ListenerService.GetStatusListener does.
   absl::StatusOr<ServedStatusListener> Get(const std::string& run);

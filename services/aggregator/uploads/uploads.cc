@@ -198,7 +198,7 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
   AuditRecord record;
   record.at = upload.opened_at;
   record.kind = AuditKind::kConflict;
-  record.actor = RefusalActor(upload.delivery, upload.proven);
+  record.SetActor(RefusalActor(upload.delivery, upload.proven));
   record.key = upload.key;
   record.text = absl::StrCat("refused sha256 ", ToHex(upload.sha256), ", size ", upload.size);
   store_.Apply(AppendAudit{std::move(record)},

@@ -36,8 +36,8 @@ struct StoredObjectId {
 // Records damage, and the end of it, in the store and the audit log. Thread-safe.
 class DamageRecorder {
  public:
-  // `actor`: the URI in the audit log. The store and the clock must outlive this object.
-  DamageRecorder(StateStore& store, const Clock& clock, std::string actor)
+  // `actor`: in the audit log. The store and the clock must outlive this object.
+  DamageRecorder(StateStore& store, const Clock& clock, Actor actor)
       : store_(&store), clock_(&clock), actor_(std::move(actor)) {}
 
   // Records that the object is damaged; with an empty text: that it is intact. Changes nothing if
@@ -48,7 +48,7 @@ class DamageRecorder {
  private:
   StateStore* store_;
   const Clock* clock_;
-  std::string actor_;
+  Actor actor_;
 };
 
 }  // namespace muster

@@ -20,7 +20,7 @@ constexpr size_t kReadSize = 256 * 1024;
 
 }  // namespace
 
-StoreCursor::StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, std::string actor,
+StoreCursor::StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, Actor actor,
                          std::string run)
     : store_(store),
       blobs_(blobs),

@@ -37,8 +37,8 @@ struct VerifyStep {
 // is reported, but not recorded: the next one may succeed. Not thread-safe; waits for the disk.
 class StoreCursor {
  public:
-  // `run`: the only run; empty: all runs, the newest first. `actor`: the URI in the audit log.
-  StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, std::string actor,
+  // `run`: the only run; empty: all runs, the newest first. `actor`: in the audit log.
+  StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, Actor actor,
               std::string run);
 
   // Continues at a position of an earlier cursor over all runs.

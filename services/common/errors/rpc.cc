@@ -32,6 +32,12 @@ absl::Status CallerRevoked() {
                    "Ask an operator for a new credential. A node joins again with a new token and an empty folder, after `muster node remove`.");
 }
 
+absl::Status OperatorNotRecorded(std::string_view uri, std::string_view gateway) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "OPERATOR_NOT_RECORDED",
+                   absl::StrCat(ToAbsl(gateway), " forwards ", ToAbsl(uri), ", to which this fleet has issued no certificate that is still valid"),
+                   "Add the operator: muster operator add. If no client has this name, the key of the gateway is in other hands: replace the gateway.");
+}
+
 absl::Status ListenFailed(std::string_view address) {
   return MakeError(absl::StatusCode::kInternal, "LISTEN_FAILED",
                    absl::StrCat("cannot listen on ", ToAbsl(address)),

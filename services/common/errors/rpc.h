@@ -20,6 +20,8 @@ absl::Status ConnectionCertificateExpired();
 absl::Status IdentityNotForwardable(std::string_view key, std::string_view why);
 // PERMISSION_DENIED, REVOKED.
 absl::Status CallerRevoked();
+// PERMISSION_DENIED, OPERATOR_NOT_RECORDED.
+absl::Status OperatorNotRecorded(std::string_view uri, std::string_view gateway);
 // INTERNAL, LISTEN_FAILED.
 absl::Status ListenFailed(std::string_view address);
 // INTERNAL, NOT_AUTHORIZED_BY_HANDLER.

@@ -54,7 +54,8 @@ struct Row {
   uint32_t forwarders = Bit(Role::kGateway);
 };
 
-// For calls between services, and for calls that require the caller's own key.
+// For calls between services, and for calls that give a name to a key or take it away: a gateway
+// could use its own key.
 constexpr uint32_t kDirectOnly = kNobody;
 // For calls of a node for its runs, which may pass through relays.
 constexpr uint32_t kAlsoThroughRelays = Set({Role::kGateway, Role::kRelay});
@@ -62,7 +63,8 @@ constexpr uint32_t kAlsoThroughRelays = Set({Role::kGateway, Role::kRelay});
 // The table. A method that is not in it is refused.
 constexpr Row kTable[] = {
     // Runs: operators may do everything, sources of results read their own run, the gateway opens
-    // listeners.
+    // listeners. The gateway may get viewers' credentials for operators: these only read the status
+    // of a run, which it reads anyway.
     {"/muster.v1.RunService/CreateRun", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.RunService/GetRun",
      {{{kOperators | kDeliverers | Bit(Role::kGateway), Bit(Kind::kRun)}}},
@@ -76,7 +78,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.RunService/PinRun", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/UnpinRun", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/PreviewRetention", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.RunService/IssueCredential", {{{kOperators, Set({Kind::kRun, Kind::kPair})}}}},
+    {"/muster.v1.RunService/IssueCredential",
+     {{{kOperators, Set({Kind::kRun, Kind::kPair})}}},
+     kDirectOnly},
     {"/muster.v1.RunService/IssueViewerCredential", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.RunService/SetStatusListener", {{{kOperators, Bit(Kind::kRun)}}}},
 
@@ -127,12 +131,12 @@ constexpr Row kTable[] = {
      kAlsoThroughRelays},
 
     // Identities. Not through the gateway if a key gets a name: a gateway could insert its own key,
-    // and sign commands as an operator.
+    // and sign commands as an operator. Nor if a name is lost or released.
     {"/muster.v1.IdentityService/RenewCertificate",
      {{{kOperators | kServices | Bit(Role::kNode), Bit(Kind::kOwn)}}},
      kDirectOnly},
     {"/muster.v1.IdentityService/AddOperator", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
-    {"/muster.v1.IdentityService/RevokeOperator", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.IdentityService/RevokeOperator", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
     {"/muster.v1.IdentityService/ListOperators", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.IdentityService/IssueCommandCertificate",
      {{{kOperators | Bit(Role::kGateway), Bit(Kind::kOwn)}}},
@@ -140,8 +144,11 @@ constexpr Row kTable[] = {
     {"/muster.v1.IdentityService/GetCommandRevocations",
      {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
 
-    // Nodes: tokens, enrolled nodes and labels.
-    {"/muster.v1.EnrollmentService/CreateJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
+    // Nodes: tokens, enrolled nodes and labels. The holder of a token's key gets the certificate of
+    // a node or relay, and a removed name can be taken with any token.
+    {"/muster.v1.EnrollmentService/CreateJoinToken",
+     {{{kOperators, Bit(Kind::kFleet)}}},
+     kDirectOnly},
     {"/muster.v1.EnrollmentService/ListJoinTokens", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeJoinToken", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/ListEnrolledNodes", {{{kOperators, Bit(Kind::kFleet)}}}},
@@ -150,7 +157,7 @@ constexpr Row kTable[] = {
      {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/LabelNode", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.EnrollmentService/RevokeNode", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.EnrollmentService/RemoveNode", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
 
     // Machines that join through a relay. Only their proof counts, as on the listener without
     // client certificates.

@@ -244,12 +244,28 @@ TEST(RpcAuthorizationTest, CallerBehindTheGatewayHasOnlyItsOwnRights) {
   EXPECT_EQ(ReasonOf(CheckRole(caller, "/muster.v1.RunService/GetRun")), "ROLE_NOT_ALLOWED");
 }
 
-TEST(RpcAuthorizationTest, GatewayGetsNoCertificateForOthers) {
+TEST(RpcAuthorizationTest, GatewayGivesNoNameToAKeyAndTakesNoneAway) {
   for (const char* method :
        {"/muster.v1.IdentityService/RenewCertificate", "/muster.v1.IdentityService/AddOperator",
-        "/muster.v1.IdentityService/IssueCommandCertificate"}) {
+        "/muster.v1.IdentityService/IssueCommandCertificate",
+        "/muster.v1.IdentityService/RevokeOperator", "/muster.v1.EnrollmentService/CreateJoinToken",
+        "/muster.v1.EnrollmentService/RemoveNode", "/muster.v1.RunService/IssueCredential"}) {
     EXPECT_TRUE(CheckRole(Operator(), method).ok());
-    EXPECT_EQ(ReasonOf(CheckRole(Forwarded(UserIdentity{"ann"}), method)), "ROLE_NOT_ALLOWED");
+    const absl::Status refused = CheckRole(Forwarded(UserIdentity{"ann"}), method);
+    EXPECT_EQ(ReasonOf(refused), "ROLE_NOT_ALLOWED") << method;
+    EXPECT_NE(refused.message().find("through a gateway"), absl::string_view::npos) << refused;
+  }
+}
+
+TEST(RpcAuthorizationTest, ViewerCredentialIssuedThroughAGatewayOnlyReadsAStatus) {
+  EXPECT_TRUE(
+      CheckRole(Forwarded(UserIdentity{"ann"}), "/muster.v1.RunService/IssueViewerCredential")
+          .ok());
+  for (const std::string_view method : AuthorizedMethods()) {
+    const bool status = method == "/muster.v1.StatusService/GetStatus" ||
+                        method == "/muster.v1.StatusService/WatchStatus";
+    if (!method.starts_with("/muster.v1.")) continue;
+    EXPECT_EQ(CheckRole(Viewer(), method).ok(), status) << method;
   }
 }
 

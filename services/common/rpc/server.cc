@@ -166,8 +166,13 @@ void ObserveStarts(grpc::ServerBuilder& builder, std::unique_ptr<StartObserver> 
 class RpcServer::Gate : public grpc::AuthMetadataProcessor {
  public:
   Gate(CallerResolver& callers, CallAdmission& calls, RpcMetrics& metrics,
-       std::function<bool(const Caller&)> is_revoked)
-      : callers_(callers), calls_(calls), metrics_(metrics), is_revoked_(std::move(is_revoked)) {}
+       std::function<bool(const Caller&)> is_revoked,
+       std::function<absl::Status(const Caller&)> check_caller)
+      : callers_(callers),
+        calls_(calls),
+        metrics_(metrics),
+        is_revoked_(std::move(is_revoked)),
+        check_caller_(std::move(check_caller)) {}
 
   bool IsBlocking() const override { return false; }
 
@@ -183,6 +188,7 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
     if (is_revoked_ && is_revoked_(*caller)) {
       return errors::CallerRevoked();
     }
+    if (check_caller_) RETURN_IF_ERROR(check_caller_(*caller));
     RETURN_IF_ERROR(CheckRole(*caller, method));
     const std::string peer = PeerUri(context);
     return calls_.Accept(peer, ForwardedClient(metadata).value_or(peer), HolderOf(*caller),
@@ -193,6 +199,7 @@ class RpcServer::Gate : public grpc::AuthMetadataProcessor {
   CallAdmission& calls_;
   RpcMetrics& metrics_;
   const std::function<bool(const Caller&)> is_revoked_;
+  const std::function<absl::Status(const Caller&)> check_caller_;
 };
 
 namespace {
@@ -330,9 +337,10 @@ absl::StatusOr<std::unique_ptr<RpcServer>> RpcServer::Start(
                                                          result->port_));
   builder.AddListeningPort(
       options.listen,
-      MakeServerCredentials(
-          options.certificate_folder, GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
-          std::make_shared<Gate>(callers, *result->calls_, metrics, options.is_revoked)),
+      MakeServerCredentials(options.certificate_folder,
+                            GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY,
+                            std::make_shared<Gate>(callers, *result->calls_, metrics,
+                                                   options.is_revoked, options.check_caller)),
       &result->port_);
   for (grpc::Service* service : services) builder.RegisterService(service);
   LeavePollingToCallbacks(builder, result->unused_queues_);

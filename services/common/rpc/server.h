@@ -30,6 +30,9 @@ struct RpcServerOptions {
   std::string certificate_folder;
   // Called for every RPC, after the certificate was verified.
   std::function<bool(const Caller&)> is_revoked;
+  // Called for every RPC of a caller that is not revoked; an error refuses it. Empty: none is
+  // refused. Must not block.
+  std::function<absl::Status(const Caller&)> check_caller;
   // A listener for peers without a certificate, with this service alone: "host:port", or empty.
   std::string open_listen;
   grpc::Service* open_service = nullptr;

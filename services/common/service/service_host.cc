@@ -52,6 +52,7 @@ absl::Status ServiceHost::Serve(Options options, const std::vector<grpc::Service
   server.health_listen = Loopback(options.health_port);
   server.certificate_folder = std::move(options.certificate_folder);
   server.is_revoked = std::move(options.is_revoked);
+  server.check_caller = std::move(options.check_caller);
   server.max_message_bytes = options.max_message_bytes;
   server.memory_bytes = options.memory_bytes;
   if (options.join_service != nullptr) {

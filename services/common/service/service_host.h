@@ -46,6 +46,7 @@ class ServiceHost {
     std::string addresses_file;  // empty: none is written
     std::string certificate_folder;
     std::function<bool(const Caller&)> is_revoked;
+    std::function<absl::Status(const Caller&)> check_caller;  // as in RpcServerOptions
     // Returns OK once the service is ready. Must not block.
     std::function<absl::Status()> ready = [] { return absl::OkStatus(); };
     // A listener for peers without a certificate, with this service alone. Null: there is none.

@@ -23,6 +23,7 @@ struct CreateRun {
   RunRecord run;
   std::vector<PlannedPair> pairs;
   RunAuthorityRecord authority;
+  std::string vouched_by = {};  // of `run.created_by`, as in Actor
 
   struct Result {
     std::string run;       // the id of the new run, or of the earlier one
@@ -47,7 +48,7 @@ struct SetStatusListener {
   std::string run;
   std::vector<std::string> hosts;  // as in ListenerRecord
   StatusListenerRecord listener;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   enum class Verdict { kSet, kRunNotFound, kRunEnded, kExists };
@@ -236,7 +237,7 @@ struct EndRun {
   std::string run;
   RunState state = RunState::kCancelled;
   std::string reason;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
   bool only_planned = false;
 
@@ -250,7 +251,7 @@ struct EndRun {
 // Removes all records of a run that has ended, except its audit records. The caller removes blobs.
 struct DeleteRun {
   std::string run;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
   // The rule of retention that deletes the run, for the audit log; a pinned run remains. Empty: an
   // operator deletes it, pinned or not.
@@ -266,7 +267,7 @@ struct DeleteRun {
 struct PinRun {
   std::string run;
   bool pinned = true;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   struct Result {
@@ -292,7 +293,7 @@ struct RecordDamage {
   int64_t generation = 0;
   std::string blob;  // that was read: a repair keeps the generation, and stores another one
   std::string damage;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   struct Result {

@@ -29,6 +29,7 @@ struct RecordIssued {
   // one is not renewed, and an identity gets at most kMaxRenewals certificates within
   // kRenewalWindow.
   std::string renewed;
+  std::string vouched_by = {};  // of `issued.issued_to`, as in Actor
 
   enum class Verdict { kRecorded, kNotEnrolled, kRevoked, kTooMany };
   struct Result {
@@ -49,7 +50,7 @@ struct CreateJoinToken {
 
 struct RevokeJoinToken {
   std::string id;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   struct Result {
@@ -89,7 +90,7 @@ struct LabelNode {
   Labels set;
   std::vector<std::string> remove;
   size_t max_labels = 0;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   struct Result {
@@ -102,7 +103,7 @@ struct LabelNode {
 struct RevokeNode {
   std::string name;
   std::string reason;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   struct Result {
@@ -113,7 +114,7 @@ struct RevokeNode {
 // Revokes the node as RevokeNode does, and releases its name.
 struct RemoveNode {
   std::string name;
-  std::string actor;
+  Actor actor;
   int64_t at = 0;
 
   struct Result {

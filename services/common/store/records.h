@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -160,11 +161,23 @@ struct Delivery {
   std::string signer_pem;  // the chain that verifies it; of a stored result only in GetResult
 };
 
-// Returns the URI to which a refusal of a delivery is attributed. A relay names its nodes without
-// their proof: it can fill neither the log nor the quota of a node.
-inline const std::string& RefusalActor(const Delivery& delivery, bool proven) {
+// The caller that changes something, as the audit log names it.
+struct Actor {
+  Actor() = default;
+  // Implicit: most changes have no gateway.
+  Actor(std::string actor_uri, std::string gateway = "")  // NOLINT(google-explicit-constructor)
+      : uri(std::move(actor_uri)), vouched_by(std::move(gateway)) {}
+  Actor(const char* actor_uri) : uri(actor_uri) {}  // NOLINT(google-explicit-constructor)
+
+  std::string uri;
+  std::string vouched_by;  // URI of the gateway that forwarded the call; empty: direct
+};
+
+// Returns the actor of a refused delivery. A relay names its nodes without their proof: it can fill
+// neither the log nor the quota of a node.
+inline Actor RefusalActor(const Delivery& delivery, bool proven) {
   const bool relayed = !proven && !delivery.node_unproven && !delivery.vouched_by.empty();
-  return relayed ? delivery.vouched_by : delivery.uri;
+  return relayed ? Actor(delivery.vouched_by) : Actor(delivery.uri, delivery.vouched_by);
 }
 
 // A result, or an error in its place. Immutable; size, crc32c and sha256 are verified.
@@ -328,12 +341,19 @@ struct AuditRecord {
   int64_t at = 0;
   AuditKind kind = AuditKind::kRun;
   std::string actor;  // URI
-  ResultKey key;      // the fields that apply
+  // URI of the gateway or relay that vouches for the actor; empty: the actor called directly.
+  std::string vouched_by;
+  ResultKey key;  // the fields that apply
   // The identity or the certificate that was issued or revoked, or the id of a job.
   std::string subject;
   std::string text;
   int64_t count = 1;    // the equal events that this record stands for
   int64_t last_at = 0;  // the time of the last of them; only read
+
+  void SetActor(const Actor& by) {
+    actor = by.uri;
+    vouched_by = by.vouched_by;
+  }
 };
 
 // Returns true for deliveries that were refused: their senders determine the number of records.

@@ -130,8 +130,8 @@ class StateStore {
 
   virtual absl::StatusOr<std::vector<RevocationRecord>> Revocations() = 0;
 
-  // Returns certificates of URIs that begin with `prefix`, newest first, at most `limit`.
-  virtual absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) = 0;
+  // Returns the newest certificate of each URI that begins with `prefix`, ordered by URI.
+  virtual absl::StatusOr<std::vector<IssuedRecord>> NewestOfEach(std::string_view prefix) = 0;
 
   // Returns the newest certificate of this URI; nullopt if none is recorded.
   virtual absl::StatusOr<std::optional<IssuedRecord>> NewestIssued(std::string_view uri) = 0;

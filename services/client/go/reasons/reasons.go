@@ -208,6 +208,7 @@ const (
 	NoSupervisor               = "NO_SUPERVISOR"
 	OffsetTooHigh              = "OFFSET_TOO_HIGH"
 	OperatorNotFound           = "OPERATOR_NOT_FOUND"
+	OperatorNotRecorded        = "OPERATOR_NOT_RECORDED"
 	OperatorRevoked            = "OPERATOR_REVOKED"
 	OutputsInvalid             = "OUTPUTS_INVALID"
 	OutputClosed               = "OUTPUT_CLOSED"

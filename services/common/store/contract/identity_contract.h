@@ -50,24 +50,28 @@ TEST_P(StateStoreContract, RecordsOfASubjectAreListedInBothOrders) {
   EXPECT_TRUE(store().Audit(filter, "", 10)->items.empty());
 }
 
-TEST_P(StateStoreContract, IssuedCertificatesAreFoundByPrefix) {
+TEST_P(StateStoreContract, NewestCertificateOfEachIdentityIsFoundByPrefix) {
   for (int i = 0; i < 5; ++i) {
     Apply(RecordIssued{{absl::StrCat("spiffe://f/user/u", i % 2), "issuer", absl::StrCat("s", i),
                         "ann", 100 + i, 200 + i}});
   }
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "s9", "ann", 300, 400}});
-  auto users = store().Issued("spiffe://f/user/", 10);
-  ASSERT_EQ(users->size(), 5u);
+  const auto users = store().NewestOfEach("spiffe://f/user/");
+  ASSERT_EQ(users->size(), 2u);
   EXPECT_EQ((*users)[0].serial, "s4");
   EXPECT_EQ((*users)[0].issued_to, "ann");
+  EXPECT_EQ((*users)[0].issued_at, 104);
   EXPECT_EQ((*users)[0].expires_at, 204);
-  EXPECT_EQ(store().Issued("spiffe://f/user/u1", 1)->size(), 1u);
-  EXPECT_EQ(store().Issued("", 100)->size(), 6u);
+  EXPECT_EQ((*users)[1].serial, "s3");
+  EXPECT_EQ(store().NewestOfEach("spiffe://f/user/u1")->size(), 1u);
+  EXPECT_EQ(store().NewestOfEach("")->size(), 3u);
   // Certificates are deleted long after their expiry, a few with each new one.
   constexpr int64_t kYear = int64_t{365} * 24 * 3600 * 1'000'000;
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "t1", "ann", kYear, 2 * kYear}});
   Apply(RecordIssued{{"spiffe://f/node/n", "issuer", "t2", "ann", kYear, 2 * kYear}});
-  EXPECT_EQ(store().Issued("", 100)->size(), 2u);
+  const auto left = store().NewestOfEach("");
+  ASSERT_EQ(left->size(), 1u);
+  EXPECT_FALSE(store().FindIssued("issuer", "s9").value());
 }
 
 TEST_P(StateStoreContract, RenewalsOfAnIdentityAreLimited) {
@@ -113,7 +117,7 @@ TEST_P(StateStoreContract, RevokedUriGetsNoCertificate) {
   };
   EXPECT_EQ(issue("spiffe://f/user/bob"), RecordIssued::Verdict::kRevoked);
   EXPECT_EQ(issue("spiffe://f/user/bob2"), RecordIssued::Verdict::kRecorded);
-  EXPECT_EQ(store().Issued("spiffe://f/user/", 10)->size(), 1u);
+  EXPECT_EQ(store().NewestOfEach("spiffe://f/user/")->size(), 1u);
 }
 
 TEST_P(StateStoreContract, NewestCertificateOfAUriIsFound) {
@@ -164,6 +168,33 @@ TEST_P(StateStoreContract, AuditRecordsAreListedInOrder) {
   EXPECT_EQ(page->items[1].actor, "someone");
   EXPECT_EQ(page->items[1].key, KeyOf("n1"));
   EXPECT_EQ(ReasonOf(store().Audit({.run = kRun}, "zz", 2).status()), "INVALID_PAGE_TOKEN");
+}
+
+TEST_P(StateStoreContract, RecordsOfTwoGatewaysAreNotCountedTogether) {
+  const auto append = [&](const std::string& gateway, const ResultKey& key) {
+    AuditRecord record;
+    record.at = 1;
+    record.kind = AuditKind::kRefused;
+    record.SetActor({"ann", gateway});
+    record.key = key;
+    record.text = "refused";
+    Apply(AppendAudit{.record = record});
+  };
+  for (const ResultKey& key : {ResultKey{}, KeyOf("n1")}) {
+    append("g1", key);
+    append("g1", key);
+    append("g2", key);
+    append("", key);
+  }
+  Reopen();
+  const auto records = store().Audit({.actor = "ann"}, "", 10);
+  ASSERT_EQ(records->items.size(), 6u);
+  for (const size_t first : {0, 3}) {
+    EXPECT_EQ(records->items[first].vouched_by, "g1");
+    EXPECT_EQ(records->items[first].count, 2);
+    EXPECT_EQ(records->items[first + 1].vouched_by, "g2");
+    EXPECT_EQ(records->items[first + 2].vouched_by, "");
+  }
 }
 
 // As when a call is repeated while the disk of the store is stalled.

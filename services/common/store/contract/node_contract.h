@@ -68,7 +68,7 @@ TEST_P(NodeStoreContract, NamedTokenEnrolsItsNodeOnce) {
   EXPECT_EQ(node.join_token, "t");
   EXPECT_EQ(node.expires_at, 120);
   EXPECT_EQ((*store().GetJoinToken("t"))->joined, std::vector<std::string>{"n1"});
-  EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
+  EXPECT_EQ(store().NewestOfEach("spiffe://f/node/")->size(), 1u);
   // The same key asks again because the response was lost.
   const auto again = Join("t", "n1", "k", 30);
   EXPECT_EQ(again.verdict, Verdict::kAgain);
@@ -77,7 +77,7 @@ TEST_P(NodeStoreContract, NamedTokenEnrolsItsNodeOnce) {
   EXPECT_EQ(Join("t", "n1", "k", kEnd).verdict, Verdict::kExpired);
   EXPECT_EQ(Join("t", "n1", "thief", 30).verdict, Verdict::kUsed);
   EXPECT_EQ(Join("t", "n1", "thief", 31).verdict, Verdict::kUsed) << "it repeats its request";
-  EXPECT_EQ(store().Issued("spiffe://f/node/", 10)->size(), 1u);
+  EXPECT_EQ(store().NewestOfEach("spiffe://f/node/")->size(), 1u);
   const AuditRecord refused = store().Audit({}, "", 100)->items.back();
   EXPECT_EQ(refused.text, "join token t was used again, by another key");
   EXPECT_EQ(refused.count, 2);

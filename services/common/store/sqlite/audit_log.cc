@@ -20,8 +20,9 @@ struct Range {
 };
 
 // The statements of a listing: literals, because a connection caches them by address.
-#define MUSTER_AUDIT_QUERY(where, order)                                                          \
-  "SELECT sequence, at, last_at, count, kind, actor, run, plugin, node, text, subject FROM audit" \
+#define MUSTER_AUDIT_QUERY(where, order)                                                    \
+  "SELECT sequence, at, last_at, count, kind, actor, vouched_by, run, plugin, node, text, " \
+  "subject FROM audit"                                                                      \
   " WHERE " where " sequence > ? AND sequence < ? ORDER BY sequence " order " LIMIT ?"
 
 // Opens the query by the most selective filter; `Matches` applies the others.
@@ -74,6 +75,7 @@ AuditRecord ParseRecord(Rows& rows) {
   record.count = rows.Int();
   record.kind = rows.Enum<AuditKind>();
   record.actor = rows.Text();
+  record.vouched_by = rows.Text();
   record.key.run = rows.Text();
   record.key.plugin = rows.Text();
   record.key.node = rows.Text();
@@ -100,11 +102,11 @@ constexpr size_t IndexOf(AuditKind kind) { return static_cast<size_t>(kind) % 16
 // Returns the sequence of an equal record among the newest ones of the pair; 0: none.
 int64_t FindEqualOfPair(Connection& db, const AuditRecord& record) {
   Rows rows = db.Query(
-      "SELECT sequence FROM (SELECT sequence, at, actor, text FROM audit WHERE run = ?"
+      "SELECT sequence FROM (SELECT sequence, at, actor, vouched_by, text FROM audit WHERE run = ?"
       " AND plugin = ? AND node = ? AND kind = ? AND plugin <> '' ORDER BY sequence DESC LIMIT ?)"
-      " WHERE at > ? AND actor = ? AND text = ? LIMIT 1",
+      " WHERE at > ? AND actor = ? AND vouched_by = ? AND text = ? LIMIT 1",
       record.key.run, record.key.plugin, record.key.node, record.kind, kFoldAmong,
-      record.at - kAuditFold, record.actor, record.text);
+      record.at - kAuditFold, record.actor, record.vouched_by, record.text);
   return rows.Next() ? rows.Int() : 0;
 }
 
@@ -113,9 +115,9 @@ int64_t FindEqualOfActor(Connection& db, const AuditRecord& record) {
   Rows rows = db.Query(
       "SELECT sequence FROM (SELECT * FROM audit WHERE actor = ? ORDER BY sequence DESC LIMIT 1)"
       " WHERE at > ? AND kind = ? AND run = ? AND plugin = ? AND node = ? AND text = ?"
-      " AND subject = ?",
+      " AND subject = ? AND vouched_by = ?",
       record.actor, record.at - kAuditFold, record.kind, record.key.run, record.key.plugin,
-      record.key.node, record.text, record.subject);
+      record.key.node, record.text, record.subject, record.vouched_by);
   return rows.Next() ? rows.Int() : 0;
 }
 
@@ -160,10 +162,10 @@ void AuditLog::Load() {
 
 void AuditLog::Add(const AuditRecord& record) {
   db_.Run(
-      "INSERT INTO audit (at, last_at, kind, actor, run, plugin, node, text, subject)"
-      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-      record.at, record.at, record.kind, record.actor, record.key.run, record.key.plugin,
-      record.key.node, record.text, record.subject);
+      "INSERT INTO audit (at, last_at, kind, actor, vouched_by, run, plugin, node, text, subject)"
+      " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+      record.at, record.at, record.kind, record.actor, record.vouched_by, record.key.run,
+      record.key.plugin, record.key.node, record.text, record.subject);
   db_.Run(
       "INSERT INTO audit_counts VALUES (?, 1) ON CONFLICT (kind) DO UPDATE SET"
       " records = records + 1",

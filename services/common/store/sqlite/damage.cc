@@ -27,12 +27,12 @@ bool IsCurrent(Connection& db, const RecordDamage& command) {
   return rows.Next();
 }
 
-void Audit(WriteContext& context, const ResultKey& key, std::string_view actor, int64_t at,
+void Audit(WriteContext& context, const ResultKey& key, const Actor& actor, int64_t at,
            std::string text) {
   AuditRecord record;
   record.at = at;
   record.kind = AuditKind::kDamage;
-  record.actor = actor;
+  record.SetActor(actor);
   record.key = key;
   record.text = std::move(text);
   context.audit.Add(record);
@@ -77,7 +77,7 @@ bool RepairResult(WriteContext& context, int64_t row, const ResultRecord& result
   if (result.blob.empty() && !result.body.empty()) {
     db.Run("INSERT INTO bodies (result, body) VALUES (?, ?)", row, Blob{result.body});
   }
-  Audit(context, result.key, result.delivery.uri, result.committed_at,
+  Audit(context, result.key, {result.delivery.uri, result.delivery.vouched_by}, result.committed_at,
         "the same content was delivered again, which repaired the damaged result");
   AddRunChange(context, result.key.run, ChangeKind::kRun, result.committed_at);
   db.Run("UPDATE runs SET last_result_change = last_change WHERE id = ?", result.key.run);

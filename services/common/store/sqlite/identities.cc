@@ -1,6 +1,5 @@
 #include "services/common/store/sqlite/identities.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -50,7 +49,8 @@ RecordIssued::Verdict Judge(Connection& db, const RecordIssued& command) {
 
 }  // namespace
 
-bool AddRevocation(WriteContext& context, const RevocationRecord& revocation) {
+bool AddRevocation(WriteContext& context, const RevocationRecord& revocation,
+                   const std::string& vouched_by) {
   const int64_t inserted =
       context.db.Run("INSERT INTO revocations VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
                      revocation.subject, revocation.reason, revocation.revoked_by, revocation.at);
@@ -63,7 +63,7 @@ bool AddRevocation(WriteContext& context, const RevocationRecord& revocation) {
   AuditRecord record;
   record.at = revocation.at;
   record.kind = AuditKind::kRevocation;
-  record.actor = revocation.revoked_by;
+  record.SetActor({revocation.revoked_by, vouched_by});
   record.subject = revocation.subject;
   record.text = absl::StrCat("revoked", revocation.reason.empty() ? "" : ": ", revocation.reason);
   context.audit.Add(record);
@@ -102,7 +102,7 @@ absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const Record
   AuditRecord record;
   record.at = issued.issued_at;
   record.kind = AuditKind::kCredential;
-  record.actor = issued.issued_to;
+  record.SetActor({issued.issued_to, command.vouched_by});
   record.subject = issued.uri;
   record.text = absl::StrCat("issued certificate ", issued.issuer, ":", issued.serial);
   context.audit.Add(record);
@@ -151,12 +151,13 @@ std::optional<IssuedRecord> ReadNewestIssued(Connection& db, std::string_view ur
   return ParseIssued(rows);
 }
 
-std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit) {
+// With max() SQLite takes the other columns from the row of the maximum.
+std::vector<IssuedRecord> ReadNewestOfEach(Connection& db, std::string_view prefix) {
   std::vector<IssuedRecord> all;
-  Rows rows =
-      db.Query("SELECT " MUSTER_ISSUED_COLUMNS
-               " FROM issued WHERE uri >= ? AND uri < ? ORDER BY issued_at DESC, serial LIMIT ?",
-               prefix, absl::StrCat(std::string(prefix), "\x7f"), std::clamp(limit, 0, 10'000));
+  Rows rows = db.Query(
+      "SELECT uri, issuer, serial, issued_to, max(issued_at), expires_at FROM issued"
+      " WHERE uri >= ? AND uri < ? GROUP BY uri ORDER BY uri",
+      prefix, absl::StrCat(std::string(prefix), "\x7f"));
   while (rows.Next()) {
     all.push_back(ParseIssued(rows));
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,8 +16,9 @@
 namespace muster::sqlite {
 
 // Adds a revocation with audit record and change; commands about nodes use it too. Returns false if
-// the subject was already revoked.
-bool AddRevocation(WriteContext& context, const RevocationRecord& revocation);
+// the subject was already revoked. `vouched_by`: as in Actor.
+bool AddRevocation(WriteContext& context, const RevocationRecord& revocation,
+                   const std::string& vouched_by = "");
 // Adds a certificate without an audit record, and removes a few that expired long ago, with their
 // revocations.
 void AddIssued(WriteContext& context, const IssuedRecord& issued);
@@ -30,7 +32,7 @@ std::vector<RevocationRecord> ReadRevocations(Connection& db);
 std::optional<IssuedRecord> FindIssued(Connection& db, std::string_view issuer,
                                        std::string_view serial);
 std::optional<IssuedRecord> ReadNewestIssued(Connection& db, std::string_view uri);
-std::vector<IssuedRecord> ReadIssued(Connection& db, std::string_view prefix, int limit);
+std::vector<IssuedRecord> ReadNewestOfEach(Connection& db, std::string_view prefix);
 
 }  // namespace muster::sqlite
 

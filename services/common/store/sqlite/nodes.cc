@@ -87,12 +87,12 @@ void AddJoined(Connection& db, JoinTokenRecord& token) {
 }
 
 // `uri`: the identity of the node; empty if it has not joined.
-void Audit(WriteContext& context, int64_t at, const std::string& actor, const std::string& node,
+void Audit(WriteContext& context, int64_t at, const Actor& actor, const std::string& node,
            const std::string& uri, std::string text) {
   AuditRecord record;
   record.at = at;
   record.kind = AuditKind::kNode;
-  record.actor = actor;
+  record.SetActor(actor);
   record.key.node = node;
   record.subject = uri;
   record.text = std::move(text);
@@ -102,7 +102,7 @@ void Audit(WriteContext& context, int64_t at, const std::string& actor, const st
 // Revokes all unexpired certificates of the node, of which renewals are limited. A repeated request
 // to join gets none of them.
 void RevokeCertificates(WriteContext& context, const NodeRecord& node, const std::string& reason,
-                        const std::string& actor, int64_t at) {
+                        const Actor& actor, int64_t at) {
   std::vector<std::string> subjects;
   {
     Rows rows = context.db.Query(
@@ -113,7 +113,7 @@ void RevokeCertificates(WriteContext& context, const NodeRecord& node, const std
     }
   }
   for (std::string& subject : subjects) {
-    AddRevocation(context, {std::move(subject), reason, actor, at});
+    AddRevocation(context, {std::move(subject), reason, actor.uri, at}, actor.vouched_by);
   }
   context.db.Run("UPDATE joins SET certificate_chain_pem = '' WHERE node = ?", node.name);
 }
@@ -271,7 +271,7 @@ absl::StatusOr<RevokeNode::Result> Execute(WriteContext& context, const RevokeNo
     RevokeCertificates(context, *node, command.reason, command.actor, command.at);
     context.db.Run(
         "UPDATE nodes SET revoked_at = ?, revoke_reason = ?, revoked_by = ? WHERE name = ?",
-        command.at, command.reason, command.actor, command.name);
+        command.at, command.reason, command.actor.uri, command.name);
     Audit(context, command.at, command.actor, command.name, node->uri,
           absl::StrCat("revoked", command.reason.empty() ? "" : ": ", command.reason));
   }

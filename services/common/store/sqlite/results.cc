@@ -39,7 +39,7 @@ AuditRecord AuditOf(AuditKind kind, const CommitResult& command, std::string tex
   AuditRecord record;
   record.at = result.committed_at;
   record.kind = kind;
-  record.actor = RefusalActor(result.delivery, !command.relay_report);
+  record.SetActor(RefusalActor(result.delivery, !command.relay_report));
   record.key = result.key;
   record.text = std::move(text);
   return record;

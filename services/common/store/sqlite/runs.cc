@@ -38,12 +38,12 @@ void InsertRun(Connection& db, const RunRecord& run) {
   }
 }
 
-void AuditRun(WriteContext& context, std::string_view run, std::string_view actor, int64_t at,
+void AuditRun(WriteContext& context, std::string_view run, const Actor& actor, int64_t at,
               std::string text) {
   AuditRecord record;
   record.at = at;
   record.kind = AuditKind::kRun;
-  record.actor = actor;
+  record.SetActor(actor);
   record.key.run = run;
   record.text = std::move(text);
   context.audit.Add(record);
@@ -159,7 +159,7 @@ CreateRun::Result FinishCreation(WriteContext& context, const CreateRun& command
   const RunAuthorityRecord& authority = command.authority;
   db.Run("INSERT INTO run_authorities VALUES (?, ?, ?, ?, ?)", run.id, authority.fleet_signed_pem,
          authority.self_signed_pem, Blob{authority.wrapped_key}, authority.ends_at);
-  AuditRun(context, run.id, run.created_by, run.created_at, "created");
+  AuditRun(context, run.id, {run.created_by, command.vouched_by}, run.created_at, "created");
   AddRunChange(context, run.id, ChangeKind::kRunCreated, run.created_at);
   return CreateRun::Result{.run = run.id};
 }

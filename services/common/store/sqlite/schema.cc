@@ -314,8 +314,13 @@ CREATE INDEX audit_by_subject ON audit (subject, sequence) WHERE subject <> '';
 constexpr const char* kVersion11 =
     "ALTER TABLE uploads ADD COLUMN proven INTEGER NOT NULL DEFAULT 0;";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2, kVersion3, kVersion4,  kVersion5, kVersion6,
-                                  kVersion7, kVersion8, kVersion9, kVersion10, kVersion11};
+// The gateway or the relay that vouches for the actor of an audit record.
+constexpr const char* kVersion12 =
+    "ALTER TABLE audit ADD COLUMN vouched_by TEXT NOT NULL DEFAULT '';";
+
+constexpr const char* kSteps[] = {kVersion1, kVersion2,  kVersion3,  kVersion4,
+                                  kVersion5, kVersion6,  kVersion7,  kVersion8,
+                                  kVersion9, kVersion10, kVersion11, kVersion12};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

@@ -116,8 +116,8 @@ class Store final : public SqliteStore {
   absl::StatusOr<std::vector<RevocationRecord>> Revocations() override {
     return readers_->Run([](Connection& db) { return sqlite::ReadRevocations(db); });
   }
-  absl::StatusOr<std::vector<IssuedRecord>> Issued(std::string_view prefix, int limit) override {
-    return readers_->Run([&](Connection& db) { return sqlite::ReadIssued(db, prefix, limit); });
+  absl::StatusOr<std::vector<IssuedRecord>> NewestOfEach(std::string_view prefix) override {
+    return readers_->Run([&](Connection& db) { return sqlite::ReadNewestOfEach(db, prefix); });
   }
   absl::StatusOr<std::optional<IssuedRecord>> NewestIssued(std::string_view uri) override {
     return readers_->Run([&](Connection& db) { return sqlite::ReadNewestIssued(db, uri); });

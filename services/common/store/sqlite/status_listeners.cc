@@ -23,7 +23,7 @@ absl::StatusOr<SetStatusListener::Result> Execute(WriteContext& context,
   AuditRecord record;
   record.at = command.at;
   record.kind = AuditKind::kRun;
-  record.actor = command.actor;
+  record.SetActor(command.actor);
   record.key.run = command.run;
   record.text = "got its own status listener";
   context.audit.Add(record);

@@ -107,7 +107,7 @@ Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& r
     AuditRecord record;
     record.at = command.at;
     record.kind = AuditKind::kUnplanned;
-    record.actor = RefusalActor(command.upload.delivery, command.upload.proven);
+    record.SetActor(RefusalActor(command.upload.delivery, command.upload.proven));
     record.key = command.upload.key;
     record.text = "not in the plan";
     context.audit.AddRefusal(record);

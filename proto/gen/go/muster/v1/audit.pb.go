@@ -368,6 +368,9 @@ type AuditRecord struct {
 	Kind     AuditKind              `protobuf:"varint,3,opt,name=kind,proto3,enum=muster.v1.AuditKind" json:"kind,omitempty"`
 	// URI of the identity that acted; "join token ID" for a refused machine that had that token.
 	Actor string `protobuf:"bytes,4,opt,name=actor,proto3" json:"actor,omitempty"`
+	// URI of the gateway that forwarded the call of the actor, or of the relay that forwarded a delivery: it vouches for
+	// the actor. Empty: the actor called directly; jobs and shared files, which the root relay records, never have it.
+	VouchedBy string `protobuf:"bytes,10,opt,name=vouched_by,json=vouchedBy,proto3" json:"vouched_by,omitempty"`
 	// The run, plugin and node that the record is about, as far as they apply.
 	Key  *ResultKey `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"`
 	Text string     `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"`
@@ -436,6 +439,13 @@ func (x *AuditRecord) GetKind() AuditKind {
 func (x *AuditRecord) GetActor() string {
 	if x != nil {
 		return x.Actor
+	}
+	return ""
+}
+
+func (x *AuditRecord) GetVouchedBy() string {
+	if x != nil {
+		return x.VouchedBy
 	}
 	return ""
 }
@@ -670,12 +680,15 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\atargets\x18\x06 \x01(\x03R\atargets\x12.\n" +
 	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
 	"\x05image\x18\b \x01(\tR\x05image\"\x13\n" +
-	"\x11RecordJobResponse\"\xbe\x02\n" +
+	"\x11RecordJobResponse\"\xdd\x02\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
 	"\x04kind\x18\x03 \x01(\x0e2\x14.muster.v1.AuditKindR\x04kind\x12\x14\n" +
-	"\x05actor\x18\x04 \x01(\tR\x05actor\x12&\n" +
+	"\x05actor\x18\x04 \x01(\tR\x05actor\x12\x1d\n" +
+	"\n" +
+	"vouched_by\x18\n" +
+	" \x01(\tR\tvouchedBy\x12&\n" +
 	"\x03key\x18\x05 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12\x12\n" +
 	"\x04text\x18\x06 \x01(\tR\x04text\x12\x14\n" +
 	"\x05count\x18\a \x01(\x03R\x05count\x127\n" +

@@ -597,7 +597,7 @@ func (x *FollowChangesResponse_Revoked) GetSubject() string {
 	return ""
 }
 
-// Sent every few seconds without a change: the stream is alive.
+// Sent every few seconds without a change that the caller gets: the stream is alive.
 type FollowChangesResponse_Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields

@@ -28,7 +28,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Served by the aggregator. Callers: the status service, the gateway, the root relay.
+// Served by the aggregator. Callers: the status service, the gateway, the root relay; the jobs service, which gets only
+// revocations.
 type ChangeServiceClient interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
@@ -41,11 +42,14 @@ type ChangeServiceClient interface {
 	// The pairs of a run that has ended do not change any more. They are sent on request (`pairs_of_run`), not in a
 	// snapshot, and not with a run that ended before the stream reached its creation; changes of such pairs may follow.
 	//
+	// The jobs service gets no runs and no pairs, in the snapshot as after it.
+	//
 	// To resume, call again with the cursor of the last processed event. The server ends a stream whose reader reads no
 	// event for 30 s.
 	//
 	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: the cursor is not from this fleet), NOT_FOUND (RUN_NOT_FOUND: the run of
-	// `pairs_of_run`).
+	// `pairs_of_run`), PERMISSION_DENIED (NOT_YOURS: the caller is another relay than the root, or the jobs service asks
+	// for `pairs_of_run`).
 	FollowChanges(ctx context.Context, in *FollowChangesRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[FollowChangesResponse], error)
 }
 
@@ -80,7 +84,8 @@ type ChangeService_FollowChangesClient = grpc.ServerStreamingClient[FollowChange
 // All implementations must embed UnimplementedChangeServiceServer
 // for forward compatibility.
 //
-// Served by the aggregator. Callers: the status service, the gateway, the root relay.
+// Served by the aggregator. Callers: the status service, the gateway, the root relay; the jobs service, which gets only
+// revocations.
 type ChangeServiceServer interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
@@ -93,11 +98,14 @@ type ChangeServiceServer interface {
 	// The pairs of a run that has ended do not change any more. They are sent on request (`pairs_of_run`), not in a
 	// snapshot, and not with a run that ended before the stream reached its creation; changes of such pairs may follow.
 	//
+	// The jobs service gets no runs and no pairs, in the snapshot as after it.
+	//
 	// To resume, call again with the cursor of the last processed event. The server ends a stream whose reader reads no
 	// event for 30 s.
 	//
 	// Errors: OUT_OF_RANGE (CURSOR_UNKNOWN: the cursor is not from this fleet), NOT_FOUND (RUN_NOT_FOUND: the run of
-	// `pairs_of_run`).
+	// `pairs_of_run`), PERMISSION_DENIED (NOT_YOURS: the caller is another relay than the root, or the jobs service asks
+	// for `pairs_of_run`).
 	FollowChanges(*FollowChangesRequest, grpc.ServerStreamingServer[FollowChangesResponse]) error
 	mustEmbedUnimplementedChangeServiceServer()
 }

@@ -40,7 +40,7 @@ const (
 // Callers: operators, unless a method states otherwise.
 type EnrollmentServiceClient interface {
 	// Creates a token with which one named node, or a number of nodes, may join (JoinService). The caller generates the
-	// token's key and sends the public key. The holder of the private key may join.
+	// token's key and sends the public key. The holder of the private key may join. Not through a gateway.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_TOKEN, INVALID_LABEL, INVALID_TIMEOUT),
 	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), PERMISSION_DENIED (NODE_REVOKED), NOT_FOUND
@@ -71,7 +71,8 @@ type EnrollmentServiceClient interface {
 	//
 	// Errors: NOT_FOUND (NODE_NOT_ENROLLED).
 	RevokeNode(ctx context.Context, in *RevokeNodeRequest, opts ...grpc.CallOption) (*EnrolledNode, error)
-	// Revokes a node or relay and removes it from the register: a new machine may join under its name.
+	// Revokes a node or relay and removes it from the register: a new machine may join under its name. Not through a
+	// gateway.
 	//
 	// Errors: NOT_FOUND (NODE_NOT_ENROLLED).
 	RemoveNode(ctx context.Context, in *RemoveNodeRequest, opts ...grpc.CallOption) (*RemoveNodeResponse, error)
@@ -174,7 +175,7 @@ func (c *enrollmentServiceClient) RemoveNode(ctx context.Context, in *RemoveNode
 // Callers: operators, unless a method states otherwise.
 type EnrollmentServiceServer interface {
 	// Creates a token with which one named node, or a number of nodes, may join (JoinService). The caller generates the
-	// token's key and sends the public key. The holder of the private key may join.
+	// token's key and sends the public key. The holder of the private key may join. Not through a gateway.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_TOKEN, INVALID_LABEL, INVALID_TIMEOUT),
 	// ALREADY_EXISTS (TOKEN_EXISTS), RESOURCE_EXHAUSTED (TOO_MANY_TOKENS), PERMISSION_DENIED (NODE_REVOKED), NOT_FOUND
@@ -205,7 +206,8 @@ type EnrollmentServiceServer interface {
 	//
 	// Errors: NOT_FOUND (NODE_NOT_ENROLLED).
 	RevokeNode(context.Context, *RevokeNodeRequest) (*EnrolledNode, error)
-	// Revokes a node or relay and removes it from the register: a new machine may join under its name.
+	// Revokes a node or relay and removes it from the register: a new machine may join under its name. Not through a
+	// gateway.
 	//
 	// Errors: NOT_FOUND (NODE_NOT_ENROLLED).
 	RemoveNode(context.Context, *RemoveNodeRequest) (*RemoveNodeResponse, error)

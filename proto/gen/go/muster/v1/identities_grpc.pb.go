@@ -43,14 +43,14 @@ type IdentityServiceClient interface {
 	RenewCertificate(ctx context.Context, in *RenewCertificateRequest, opts ...grpc.CallOption) (*IssuedCertificate, error)
 	// Issues a certificate for a new operator, or another one for an existing operator.
 	//
-	// Callers: operators.
+	// Callers: operators, not through a gateway.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_CSR), FAILED_PRECONDITION (OPERATOR_REVOKED: a
 	// revoked name is never reused).
 	AddOperator(ctx context.Context, in *AddOperatorRequest, opts ...grpc.CallOption) (*IssuedCertificate, error)
 	// Revokes an operator permanently: all services refuse it, and its streams end within seconds.
 	//
-	// Callers: operators.
+	// Callers: operators, not through a gateway.
 	//
 	// Errors: NOT_FOUND (OPERATOR_NOT_FOUND), FAILED_PRECONDITION (OWN_OPERATOR: the caller is this operator).
 	RevokeOperator(ctx context.Context, in *RevokeOperatorRequest, opts ...grpc.CallOption) (*Operator, error)
@@ -153,14 +153,14 @@ type IdentityServiceServer interface {
 	RenewCertificate(context.Context, *RenewCertificateRequest) (*IssuedCertificate, error)
 	// Issues a certificate for a new operator, or another one for an existing operator.
 	//
-	// Callers: operators.
+	// Callers: operators, not through a gateway.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_CSR), FAILED_PRECONDITION (OPERATOR_REVOKED: a
 	// revoked name is never reused).
 	AddOperator(context.Context, *AddOperatorRequest) (*IssuedCertificate, error)
 	// Revokes an operator permanently: all services refuse it, and its streams end within seconds.
 	//
-	// Callers: operators.
+	// Callers: operators, not through a gateway.
 	//
 	// Errors: NOT_FOUND (OPERATOR_NOT_FOUND), FAILED_PRECONDITION (OWN_OPERATOR: the caller is this operator).
 	RevokeOperator(context.Context, *RevokeOperatorRequest) (*Operator, error)

@@ -86,7 +86,7 @@ type RunServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_RETENTION).
 	PreviewRetention(ctx context.Context, in *PreviewRetentionRequest, opts ...grpc.CallOption) (*PreviewRetentionResponse, error)
 	// Signs a certificate for one (plugin, node) of a run, or for any planned node of a plugin. The caller
-	// generates the key and sends only the signing request.
+	// generates the key and sends only the signing request. Not through a gateway.
 	//
 	// The response contains the address of the run's legacy listener, so the call waits until the listener
 	// is open, for at most 30 s, and at most 10 s with `listener_optional`.
@@ -300,7 +300,7 @@ type RunServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_RETENTION).
 	PreviewRetention(context.Context, *PreviewRetentionRequest) (*PreviewRetentionResponse, error)
 	// Signs a certificate for one (plugin, node) of a run, or for any planned node of a plugin. The caller
-	// generates the key and sends only the signing request.
+	// generates the key and sends only the signing request. Not through a gateway.
 	//
 	// The response contains the address of the run's legacy listener, so the call waits until the listener
 	// is open, for at most 30 s, and at most 10 s with `listener_optional`.
