@@ -220,7 +220,7 @@ TEST(JudgeTest, ErrorsMapToTheirNextMove) {
   EXPECT_EQ(After(errors::OffsetTooHigh(2, 1)), NextMove::kRetry);
   EXPECT_EQ(After(absl::UnknownError("reset")), NextMove::kRetry);
   EXPECT_EQ(After(errors::TakenOver("u")), NextMove::kRetry);
-  EXPECT_EQ(After(errors::StaleAttempt(1), /*opened=*/false), NextMove::kLaterAttempt);
+  EXPECT_EQ(After(errors::StaleAttempt(1, 2), /*opened=*/false), NextMove::kLaterAttempt);
   EXPECT_EQ(After(errors::DigestMismatch()), NextMove::kNewAttempt);
   EXPECT_EQ(After(errors::RunSealed("r")), NextMove::kGiveUp);
   EXPECT_EQ(After(errors::RunNotFound("r")), NextMove::kGiveUp);
