@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <limits>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -38,6 +35,7 @@
 #include "services/aggregator/verdicts/verdicts.h"
 #include "services/aggregator/verification_service.h"
 #include "services/aggregator/verify/scrubber.h"
+#include "services/common/base/disk_gauges.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
@@ -69,18 +67,10 @@ constexpr int kSweepTicks = 5;
 constexpr absl::Duration kLeftBlobs = absl::Seconds(10);
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 
-using Space = std::filesystem::space_info;
-
-double DiskBytes(const std::string& folder, std::uintmax_t Space::* what) {
-  std::error_code error;
-  const Space space = std::filesystem::space(folder, error);
-  return error ? std::numeric_limits<double>::quiet_NaN() : static_cast<double>(space.*what);
-}
-
 // Returns the limit of the committed results of one run; 0: none, because the size of the disk is
 // unknown.
 int64_t MaxRunBytes(const AggregatorConfig& config) {
-  const double capacity = DiskBytes(config.state_folder + "/blobs", &Space::capacity);
+  const double capacity = DiskSize(config.state_folder + "/blobs");
   if (std::isnan(capacity)) return 0;
   return static_cast<int64_t>(capacity / 100 * static_cast<double>(config.run_results_percent));
 }
@@ -329,18 +319,8 @@ void Assembly::AddGauges() {
   metrics_.AddSampledCounter("muster_store_refused_total",
                              "Changes refused because too many waited for the store.",
                              [this] { return static_cast<double>(f_.store->stats().refused); });
-  // If the disk cannot be queried there is no value, so that no alert reports a full disk.
-  metrics_.AddSampledGauge("muster_disk_free_bytes",
-                           "Free space of the disk with results and state.",
-                           [this] { return DiskBytes(config_.state_folder, &Space::available); });
-  metrics_.AddSampledGauge(
-      "muster_disk_reserve_bytes",
-      "Disk space that is kept for a full disk; 0 while it is released.", [this] {
-        return config_.disk_reserve > 0 ? static_cast<double>(f_.reserve->reserved())
-                                        : std::numeric_limits<double>::quiet_NaN();
-      });
-  metrics_.AddSampledGauge("muster_disk_size_bytes", "Size of the disk with results and state.",
-                           [this] { return DiskBytes(config_.state_folder, &Space::capacity); });
+  AddDiskGauges(metrics_, config_.state_folder);
+  AddReserveGauge(metrics_, *f_.reserve, config_.disk_reserve);
 }
 
 void Assembly::Tick() {

@@ -1,9 +1,9 @@
 #include "services/jobs/jobs_server.h"
 
-#include <limits>
 #include <string>
 #include <utility>
 
+#include "services/common/base/disk_gauges.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/metrics.h"
@@ -115,12 +115,7 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_deployments_waiting",
                            "Deployments that wait until others have ended.",
                            [this] { return static_cast<double>(runner_.waiting()); });
-  metrics_.AddSampledGauge(
-      "muster_disk_reserve_bytes",
-      "Disk space that is kept for a full disk; 0 while it is released.", [this] {
-        return config_.disk_reserve > 0 ? static_cast<double>(reserve_->reserved())
-                                        : std::numeric_limits<double>::quiet_NaN();
-      });
+  AddReserveGauge(metrics_, *reserve_, config_.disk_reserve);
 }
 
 absl::Status Assembly::Begin() {

@@ -147,7 +147,7 @@ TEST_F(JobDeploymentTest, VolumeOfTheImageDoesNotReplaceTheState) {
 TEST_F(JobDeploymentTest, MissingOrInvalidOutputIsAFailure) {
   const Records all = Deploy("echo text > /state/outputs/port; echo out");
   ExpectFailed(all, "OUTPUTS_INVALID", "url: is missing");
-  EXPECT_THAT(all.final.detail(), HasSubstr("port/"));
+  EXPECT_THAT(all.final.detail(), HasSubstr("port: \"text\" is a string, and must be an integer"));
   EXPECT_EQ(all.final.stdout_bytes(), 4);
   EXPECT_EQ(all.out, "out\n");
 }

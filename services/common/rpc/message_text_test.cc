@@ -46,18 +46,26 @@ constexpr char kClean[] = "caf\xef\xbf\xbd";
 // Every type of message of every file of the API.
 std::vector<const Descriptor*> Types() {
   std::vector<const Descriptor*> types;
-  for (const FileDescriptor* file :
-       {v1::Archive::descriptor()->file(), v1::AttachRequest::descriptor()->file(),
-        v1::RecordShareRemovalRequest::descriptor()->file(),
-        v1::FollowChangesRequest::descriptor()->file(), v1::JoinToken::descriptor()->file(),
-        v1::ErrorDetail::descriptor()->file(), v1::StreamHeartbeatsRequest::descriptor()->file(),
-        v1::Operator::descriptor()->file(), v1::Command::descriptor()->file(),
-        v1::JoinRequest::descriptor()->file(), v1::ReportListenerRequest::descriptor()->file(),
-        v1::SubmitResultRequest::descriptor()->file(), v1::Run::descriptor()->file(),
-        v1::SharedFile::descriptor()->file(), v1::RunStatus::descriptor()->file(),
-        v1::ResultKey::descriptor()->file(), v1::Verdict::descriptor()->file(),
-        v1::TemplateType::descriptor()->file(), v1::Deployment::descriptor()->file(),
-        v1::DamagedResult::descriptor()->file()}) {
+  for (const FileDescriptor* file : {v1::Archive::descriptor()->file(),
+                                     v1::AttachRequest::descriptor()->file(),
+                                     v1::RecordShareRemovalRequest::descriptor()->file(),
+                                     v1::FollowChangesRequest::descriptor()->file(),
+                                     v1::JoinToken::descriptor()->file(),
+                                     v1::ErrorDetail::descriptor()->file(),
+                                     v1::StreamHeartbeatsRequest::descriptor()->file(),
+                                     v1::Operator::descriptor()->file(),
+                                     v1::Command::descriptor()->file(),
+                                     v1::JoinRequest::descriptor()->file(),
+                                     v1::ReportListenerRequest::descriptor()->file(),
+                                     v1::SubmitResultRequest::descriptor()->file(),
+                                     v1::Run::descriptor()->file(),
+                                     v1::SharedFile::descriptor()->file(),
+                                     v1::RunStatus::descriptor()->file(),
+                                     v1::ResultKey::descriptor()->file(),
+                                     v1::Verdict::descriptor()->file(),
+                                     v1::TemplateType::descriptor()->file(),
+                                     v1::Deployment::descriptor()->file(),
+                                     v1::DamagedResult::descriptor()->file()}) {
     for (int i = 0; i < file->message_type_count(); ++i) types.push_back(file->message_type(i));
   }
   return types;
