@@ -78,7 +78,7 @@ func TestResultsPrintsEachMode(t *testing.T) {
 	})
 	t.Run("nothing of such a node", func(t *testing.T) {
 		_, err := f.Muster("results", id, "--node", "n9")
-		wantExit(t, err, 1, "n9", "--json")
+		wantExit(t, err, 1, "n9", "--mode detailed")
 	})
 }
 
