@@ -9,6 +9,7 @@
 #include "services/common/base/log.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/rpc/call_later.h"
+#include "services/common/templates/resolved_deployment.h"
 #include "services/jobs/deployment_submission.h"
 
 namespace muster {
@@ -35,6 +36,15 @@ bool IsFinal(const absl::Status& answer) {
 // Returns whether the relay, which has not got the command, will refuse it.
 bool WillNotRun(const absl::Status& cancelled) {
   return IsFinal(cancelled) || IsTooLate(cancelled) || ReasonOf(cancelled) == "NOT_A_DEPLOYMENT";
+}
+
+// Returns nothing if this version of the program does not accept the documents any more.
+std::optional<ResolvedDeployment> ContentOf(const v1::CreateDeploymentRequest& request) {
+  v1::Command command;
+  if (!command.ParseFromString(request.command().command())) return std::nullopt;
+  auto resolved = ResolveDeployment(command.container().deployment());
+  if (!resolved.ok()) return std::nullopt;
+  return *std::move(resolved);
 }
 
 }  // namespace
@@ -76,6 +86,7 @@ void DeploymentFollower::Step() {
     job_ = open->message.job();
     problem_ = open->message.problem();
     pending_ = open->message.state() == v1::DEPLOYMENT_STATE_PENDING;
+    content_ = ContentOf(open->request);
     MutexLock lock(mutex_);
     position_ = open->position;
   }
@@ -234,7 +245,8 @@ void DeploymentFollower::Watch() {
 }
 
 void DeploymentFollower::HandleResponse(const v1::WatchJobResponse& response, Follower::Done done) {
-  const absl::Status stored = parts_.store.AddRecords(deployment_, response);
+  const absl::Status stored =
+      parts_.store.AddRecords(deployment_, response, content_ ? &*content_ : nullptr);
   if (stored.ok()) {
     MutexLock lock(mutex_);
     position_ = response.position();

@@ -19,6 +19,7 @@
 #include "services/common/base/timers.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/service/stream_follower.h"
+#include "services/common/templates/resolved_deployment.h"
 #include "services/jobs/deployment_store.h"
 
 namespace muster {
@@ -106,6 +107,7 @@ class DeploymentFollower {
   bool cancelled_ = false;    // the relay has answered the cancellation
   absl::Status refused_;      // why the command is not accepted, while it is not known if it ran
   bool is_over_ = false;
+  std::optional<ResolvedDeployment> content_;  // set before the watch, which reads it
   Mutex mutex_;
   std::optional<v1::Job> complete_ ABSL_GUARDED_BY(mutex_);   // all records are stored
   std::optional<absl::Status> lost_ ABSL_GUARDED_BY(mutex_);  // why the job cannot be watched

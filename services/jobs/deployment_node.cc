@@ -1,21 +1,14 @@
 #include "services/jobs/deployment_node.h"
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "services/common/base/utf8.h"
+#include "services/common/jobs/final_record.h"
 #include "services/common/templates/outputs.h"
 
 namespace muster {
-namespace {
-
-constexpr size_t kMaxDetail = 1'024;
-
-}  // namespace
-
 bool HasSucceeded(const v1::DeploymentNode& node) {
   const v1::JobRecord::Final& final = node.final();
   return final.outcome() == v1::JOB_OUTCOME_EXITED && final.exit_code() == 0 && final.signal() == 0;
@@ -47,12 +40,10 @@ void CheckOutputs(const ResolvedDeployment& deployment, v1::DeploymentNode* node
   const std::vector<std::string> faults = FaultsOfOutputs(node->outputs(), deployment);
   if (faults.empty()) return;
   node->clear_outputs();
-  v1::JobRecord::Final& final = *node->mutable_final();
-  final.set_outcome(v1::JOB_OUTCOME_FAILED);
-  final.set_reason("OUTPUTS_INVALID");
-  const std::string detail = absl::StrCat("the node sent outputs that the documents do not admit: ",
-                                          absl::StrJoin(faults, "; "));
-  final.set_detail(std::string(CutUtf8(detail, kMaxDetail)));
+  SetOutcome(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID",
+             absl::StrCat("the node sent outputs that the documents do not admit: ",
+                          absl::StrJoin(faults, "; ")),
+             node->mutable_final());
 }
 
 }  // namespace muster

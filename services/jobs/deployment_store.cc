@@ -14,7 +14,6 @@
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/common/templates/resolved_deployment.h"
 #include "services/jobs/deployment_node.h"
 
 namespace muster {
@@ -45,26 +44,6 @@ v1::DeploymentNode ReadNode(Connection& db, int64_t id, const std::string& name)
   if (rows.Next()) node = Parsed<v1::DeploymentNode>(rows.Text());
   node.set_node(name);
   return node;
-}
-
-// Checks the outputs of the nodes that have ended with these records. A later version of this
-// program may not accept the documents of an open deployment any more: then nothing is checked.
-void CheckOutputsOf(Connection& db, int64_t id, const v1::WatchJobResponse& response,
-                    std::map<std::string, v1::DeploymentNode>* nodes) {
-  std::optional<ResolvedDeployment> deployment;
-  for (const v1::JobRecord& record : response.records()) {
-    if (!record.has_final() || record.node().empty()) continue;
-    if (!deployment) {
-      Rows rows = db.Query("SELECT request FROM deployments WHERE id = ?", id);
-      if (!rows.Next()) return;
-      const auto request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
-      const auto command = Parsed<v1::Command>(request.command().command());
-      auto resolved = ResolveDeployment(command.container().deployment());
-      if (!resolved.ok()) return;
-      deployment = *std::move(resolved);
-    }
-    CheckOutputs(*deployment, &nodes->at(record.node()));
-  }
 }
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
@@ -320,7 +299,8 @@ absl::Status DeploymentStore::SetProblem(const std::string& deployment,
 }
 
 absl::Status DeploymentStore::AddRecords(const std::string& deployment,
-                                         const v1::WatchJobResponse& response) {
+                                         const v1::WatchJobResponse& response,
+                                         const ResolvedDeployment* content) {
   return Change(
       deployment,
       [&](Connection& db, int64_t id, v1::Deployment* message) {
@@ -332,8 +312,8 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
             found = nodes.emplace(record.node(), ReadNode(db, id, record.node())).first;
           }
           ApplyRecord(record, &found->second);
+          if (record.has_final() && content != nullptr) CheckOutputs(*content, &found->second);
         }
-        CheckOutputsOf(db, id, response, &nodes);
         for (const auto& [name, node] : nodes) {
           db.Run("INSERT OR REPLACE INTO deployment_nodes VALUES (?, ?, ?, ?)", id, name,
                  HasSucceeded(node), Blob{Serialised(node)});

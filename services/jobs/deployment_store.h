@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/deployments.pb.h"
 #include "services/common/store/sqlite/local_database.h"
+#include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
 
@@ -88,8 +89,10 @@ class DeploymentStore {
   // Sets why a deployment is pending.
   absl::Status SetProblem(const std::string& deployment, const std::string& problem);
 
-  // Stores the records and the position of a response. The deployment is running.
-  absl::Status AddRecords(const std::string& deployment, const v1::WatchJobResponse& response);
+  // Stores the records and the position of a response. The deployment is running. `content` is that
+  // of its command; null: outputs are not checked.
+  absl::Status AddRecords(const std::string& deployment, const v1::WatchJobResponse& response,
+                          const ResolvedDeployment* content);
 
   // Ends a deployment whose job has ended, in the state that follows from its nodes.
   absl::Status EndWithJob(const std::string& deployment, const v1::Job& job);

@@ -72,7 +72,7 @@ TEST_F(DeploymentStoreTest, OldestEndedDeploymentsAreRemoved) {
     v1::WatchJobResponse response;
     response.set_position(1);
     response.add_records()->set_node("n1");
-    ASSERT_TRUE(store.AddRecords(id, response).ok());
+    ASSERT_TRUE(store.AddRecords(id, response, nullptr).ok());
     ASSERT_TRUE(store.Fail(id, "over", absl::Now()).ok());
   }
   ASSERT_TRUE(Create(store, "d5").ok());
@@ -100,7 +100,7 @@ TEST_F(DeploymentStoreTest, NodesHavePages) {
     record.set_node(node);
     record.mutable_final()->set_detail(std::string(1'000, 'x'));
   }
-  ASSERT_TRUE(store.AddRecords("d1", response).ok());
+  ASSERT_TRUE(store.AddRecords("d1", response, nullptr).ok());
   v1::Deployment page;
   page.set_deployment("d1");
   ASSERT_TRUE(store.AddNodes("", 2, 1 << 20, &page).ok());
@@ -168,7 +168,7 @@ TEST_F(DeploymentStoreTest, EndedDeploymentDoesNotChange) {
   DeploymentStore store(*database_);
   ASSERT_TRUE(Create(store, "d1").ok());
   ASSERT_TRUE(store.Fail("d1", "over", absl::Now()).ok());
-  EXPECT_EQ(ReasonOf(store.AddRecords("d1", {})), "DEPLOYMENT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(store.AddRecords("d1", {}, nullptr)), "DEPLOYMENT_NOT_FOUND");
   EXPECT_EQ(ReasonOf(store.EndWithJob("d1", {})), "DEPLOYMENT_NOT_FOUND");
   EXPECT_EQ(store.Get("d1")->problem(), "over");
 }

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/job_recovery.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::testing {

@@ -16,10 +16,10 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/keep_until.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/jobs/final_record.h"
 #include "services/common/journal/journal.h"
 
 namespace muster {

@@ -13,7 +13,6 @@
 #include "absl/time/clock.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_process.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
@@ -23,6 +22,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/docker.h"
+#include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/resolved_deployment.h"
 

@@ -1,13 +1,13 @@
 #include "services/agent/jobs/job_recovery.h"
 
 #include "absl/strings/str_cat.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/jobs/final_record.h"
 
 namespace muster {
 namespace {

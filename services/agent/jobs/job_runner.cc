@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "services/agent/jobs/deployment_state.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
@@ -18,6 +17,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
+#include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {

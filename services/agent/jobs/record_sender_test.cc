@@ -8,9 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/simulated_disk.h"
+#include "services/common/jobs/final_record.h"
 
 namespace muster {
 namespace {

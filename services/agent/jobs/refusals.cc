@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "services/agent/jobs/final_record.h"
 #include "services/common/base/error.h"
 #include "services/common/base/strings.h"
+#include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {

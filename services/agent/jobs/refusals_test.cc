@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "services/agent/jobs/final_record.h"
+#include "services/common/jobs/final_record.h"
 
 namespace muster {
 namespace {
