@@ -315,7 +315,7 @@ int RunProgram(int argc, const char* const* argv, Console& console) {
     ParseWords(line->app, words);
   } catch (const CLI::CallForHelp&) {
     const CLI::App& named = InnermostCommand(line->app);
-    if (GroupsCommands(named) && !named.remaining().empty()) {  // such as `help stauts`
+    if (GroupsCommands(named) && !named.remaining().empty()) {  // such as `stauts --help`
       return ReportUsage(console, named, GroupError(named));
     }
     console.out << Help(named);

@@ -46,7 +46,7 @@ v1::Operator ToProto(const IssuedRecord& newest, const std::string& name, bool r
 }  // namespace
 
 std::string IdentityService::OperatorUri(const std::string& name) const {
-  return absl::StrCat("spiffe://", authorities_.fleet(), "/user/", name);
+  return absl::StrCat(authorities_.operators().prefix(), name);
 }
 
 void IdentityService::Describe(const SignedCertificate& certificate,

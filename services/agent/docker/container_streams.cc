@@ -99,7 +99,7 @@ absl::Status ContainerStreams::AddStream(DockerEngine& engine, std::string metho
 }
 
 void ContainerStreams::Pass(ContainerStream stream, std::string_view data) {
-  log_size_.Add(data);
+  if (log_file_size_ > 0) log_size_.Add(data);
   data = (stream == ContainerStream::kStdout ? out_ : err_).Skip(data);
   if (!data.empty()) sink_(stream, data);
 }

@@ -18,22 +18,23 @@ constexpr mode_t kAnyUserReads = 0444;
 constexpr mode_t kAnyUserExecutes = 0555;
 constexpr mode_t kAnyUserEnters = 0755;
 
-absl::Status MakeReadableFolder(const std::string& path) {
-  if (mkdir(path.c_str(), S_IRWXU) != 0) return ErrnoError(errno, "create", path);
-  if (chmod(path.c_str(), kAnyUserEnters) != 0) return ErrnoError(errno, "set the mode of", path);
-  return absl::OkStatus();
-}
-
 // Creates the folders of a path below `folder` that do not exist.
 absl::Status MakeFoldersOf(const std::string& folder, const std::string& path) {
   for (size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
-    const absl::Status made = MakeReadableFolder(absl::StrCat(folder, "/", path.substr(0, end)));
+    const absl::Status made =
+        MakeFolderWithMode(absl::StrCat(folder, "/", path.substr(0, end)), kAnyUserEnters);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
   return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::Status MakeFolderWithMode(const std::string& path, mode_t mode) {
+  if (mkdir(path.c_str(), S_IRWXU) != 0) return ErrnoError(errno, "create", path);
+  if (chmod(path.c_str(), mode) != 0) return ErrnoError(errno, "set the mode of", path);
+  return absl::OkStatus();
+}
 
 absl::Status WriteReadOnly(const std::string& path, std::string_view content, bool executable) {
   const mode_t mode = executable ? kAnyUserExecutes : kAnyUserReads;
@@ -51,7 +52,7 @@ absl::Status WriteReadOnly(const std::string& path, std::string_view content, bo
 
 absl::Status WriteDeploymentFiles(
     const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
-  RETURN_IF_ERROR(MakeReadableFolder(folder));
+  RETURN_IF_ERROR(MakeFolderWithMode(folder, kAnyUserEnters));
   for (const v1::Command::File& file : files) {
     RETURN_IF_ERROR(MakeFoldersOf(folder, file.path()));
     RETURN_IF_ERROR(

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_FILES_H_
 
 #include <google/protobuf/repeated_field.h>
+#include <sys/types.h>
 
 #include <string>
 #include <string_view>
@@ -11,6 +12,10 @@
 #include "muster/v1/jobs.pb.h"
 
 namespace muster {
+
+// Creates a folder with this mode, whatever the umask is. ALREADY_EXISTS, or another failure of the
+// disk.
+absl::Status MakeFolderWithMode(const std::string& path, mode_t mode);
 
 // Creates a file that any user may read, or also execute, whatever the umask is. Follows no link at
 // its end. ALREADY_EXISTS, or another failure of the disk.

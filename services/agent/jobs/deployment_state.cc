@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "services/agent/jobs/deployment_files.h"
-#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/base/utf8.h"
@@ -27,13 +26,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
-
-// Sets the mode itself: the umask does not apply.
-absl::Status MakeOpenFolder(const std::string& path) {
-  if (mkdir(path.c_str(), S_IRWXU) != 0) return ErrnoError(errno, "create", path);
-  if (chmod(path.c_str(), kAnyUserWrites) != 0) return ErrnoError(errno, "set the mode of", path);
-  return absl::OkStatus();
-}
 
 // Reads the outputs of one container.
 class OutputReader {
@@ -144,9 +136,9 @@ DeploymentState::DeploymentState(const std::string& job_folder)
 absl::Status DeploymentState::Create(
     std::string_view parameters,
     const google::protobuf::RepeatedPtrField<v1::Command::File>& files) const {
-  RETURN_IF_ERROR(MakeOpenFolder(folder_));
+  RETURN_IF_ERROR(MakeFolderWithMode(folder_, kAnyUserWrites));
   RETURN_IF_ERROR(WriteReadOnly(folder_ + "/parameters.json", parameters, false));
-  RETURN_IF_ERROR(MakeOpenFolder(folder_ + "/outputs"));
+  RETURN_IF_ERROR(MakeFolderWithMode(folder_ + "/outputs", kAnyUserWrites));
   return files.empty() ? absl::OkStatus() : WriteDeploymentFiles(files_, files);
 }
 

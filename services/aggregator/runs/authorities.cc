@@ -131,8 +131,7 @@ absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& m
 }
 
 absl::Status Authorities::LoadOperators() {
-  ASSIGN_OR_RETURN(const auto issued,
-                   store_.NewestOfEach(absl::StrCat("spiffe://", fleet(), "/user/")));
+  ASSIGN_OR_RETURN(const auto issued, store_.NewestOfEach(operators_.prefix()));
   for (const IssuedRecord& record : issued) {
     operators_.Add(record.uri, absl::FromUnixMicros(record.expires_at));
   }

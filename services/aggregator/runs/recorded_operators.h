@@ -20,6 +20,9 @@ class RecordedOperators {
  public:
   RecordedOperators(std::string_view fleet, const Clock& clock);
 
+  // Returns the beginning of the URI of every operator.
+  const std::string& prefix() const { return prefix_; }
+
   // Records that the identity has a certificate until `expires`, if it is an operator.
   void Add(std::string_view uri, absl::Time expires) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -29,7 +32,7 @@ class RecordedOperators {
   absl::Status Check(const Caller& caller) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  const std::string prefix_;  // of the URI of every operator
+  const std::string prefix_;
   const Clock& clock_;
   mutable Mutex mutex_;
   // By URI: the latest expiry of a certificate.

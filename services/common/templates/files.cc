@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -28,8 +30,7 @@ absl::Status Refuse(std::string_view path, std::string_view why) {
   return errors::InvalidFiles(absl::StrCat("\"", CleanUtf8(path), "\" ", ToAbsl(why)));
 }
 
-}  // namespace
-
+// Returns why the path is not as Command.File of jobs.proto describes it; empty if it is.
 std::string WhyInvalidPath(std::string_view path) {
   if (path.size() > kMaxPath) return absl::StrCat("has more than ", kMaxPath, " bytes");
   if (!IsPrintable(path)) return "has a control character, or is not UTF-8";
@@ -41,6 +42,8 @@ std::string WhyInvalidPath(std::string_view path) {
   }
   return "";
 }
+
+}  // namespace
 
 absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
   if (files.size() > kMaxFiles) {

@@ -4,9 +4,6 @@
 
 #include <google/protobuf/repeated_field.h>
 
-#include <string>
-#include <string_view>
-
 #include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
 
@@ -14,9 +11,6 @@ namespace muster {
 
 // The largest number of files of a deployment. Their content is bounded by the size of the command.
 inline constexpr int kMaxFiles = 1'000;
-
-// Returns why the path of a file is not as Command.File of jobs.proto describes it; empty if it is.
-std::string WhyInvalidPath(std::string_view path);
 
 // Checks the files as Command.Deployment of jobs.proto describes them: then each path stays in the
 // folder to which they are written, and no file is written twice. INVALID_ARGUMENT (INVALID_FILES);
