@@ -121,6 +121,7 @@ func FuzzRequestOfWorkerIsAnswered(f *testing.F) {
 		"PUT /api/v1/results/global/logs HTTP/1.1\r\nHost: x\r\nContent-Length: 14\r\n\r\n{\"error\":\"no\"}",
 		"POST /api/v1/progress/by-node/n1/logs HTTP/1.1\r\nHost: x\r\nContent-Length: 25\r\n\r\n{\"msg\":\"\xff\",\"completed\":1}",
 		"GET /api/v1/health/by-node/n%2F1/lo%ffgs HTTP/1.0\r\n\r\n",
+		"GET //n1/logs?a#%f HTTP/1.0\r\n\r\n",
 		"GET //evil.example/%2e%2e/%5c HTTP/1.1\r\nHost: x\r\n\r\n",
 		"CONNECT h:1 HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {

@@ -178,7 +178,7 @@ func (s *Server) upstream(w http.ResponseWriter, r *http.Request, id sharedID, k
 	ctx, cancel := context.WithTimeout(r.Context(), limits.Forwarding)
 	defer cancel()
 	path := "shared-files/" + id.target + "/" + id.source + "/" + id.file
-	request, err := http.NewRequestWithContext(ctx, r.Method, s.peerURL(s.config.UpstreamHost, path, r.URL.RawQuery), nil)
+	request, err := http.NewRequestWithContext(ctx, r.Method, s.peerURL(s.config.UpstreamHost, path, r.URL.Query().Encode()), nil)
 	if err != nil {
 		return http.StatusInternalServerError, err
 	}
