@@ -69,7 +69,7 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     PrintMessage(console, "There are no deployments. Create one: muster deploy --help");
     return kExitOk;
   }
-  Table table({{"DEPLOYMENT"}, {"TEMPLATE"}, {"STATE"}, {"CREATED"}, {"BY"}, {"SUCCEEDED"}});
+  Table table({{"DEPLOYMENT"}, {"TEMPLATE OR TYPE"}, {"STATE"}, {"CREATED"}, {"BY"}, {"SUCCEEDED"}});
   for (const v1::Deployment& deployment : list.deployments()) {
     table.AddRow({deployment.deployment().substr(0, kShownDigits), SubjectOf(deployment),
                   StateWord(deployment.state()),
@@ -167,6 +167,11 @@ absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
                  absl::StrCat(subject, " had already ended: ", StateWord(after.state()), "."));
   } else if (after.state() == v1::DEPLOYMENT_STATE_CANCELLED) {
     PrintMessage(console, absl::StrCat(subject, " is cancelled."));
+  } else if (after.state() == v1::DEPLOYMENT_STATE_RUNNING) {
+    PrintMessage(console, absl::StrCat(subject,
+                                       " is being cancelled: its nodes still have to end. Its "
+                                       "state: muster deployment show ",
+                                       id));
   } else {
     PrintMessage(console,
                  absl::StrCat(subject,

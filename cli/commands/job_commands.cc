@@ -210,6 +210,14 @@ absl::Status CheckKnown(const OperatorContext& context, JobClient& client, const
   return FromService(errors::OperatorNotFound(name), "the list of operators");
 }
 
+// Returns what a cancellation has led to; nodes may still have to end.
+std::string CancelledText(const v1::Job& job) {
+  return absl::StrCat("Job ", job.job(),
+                      job.state() == v1::JOB_STATE_RUNNING ? " is being cancelled: "
+                                                           : " is cancelled: ",
+                      SummaryLine(job), ".");
+}
+
 absl::StatusOr<int> CancelAllBy(Console& console, const CommandLine& line, const std::string& by) {
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const std::string uri, UriOf(context, by));
@@ -219,8 +227,7 @@ absl::StatusOr<int> CancelAllBy(Console& console, const CommandLine& line, const
   for (const v1::Job& running : jobs) {
     ASSIGN_OR_RETURN(const auto job, client.Cancel(running.job()));
     json.push_back(ToJson(job));
-    PrintMessage(console,
-                 absl::StrCat("Job ", job.job(), " is cancelled: ", SummaryLine(job), "."));
+    PrintMessage(console, CancelledText(job));
   }
   if (line.json) console.out << Dump(json);
   if (jobs.empty()) {
@@ -245,9 +252,9 @@ absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
   const bool had_ended = before.state() != v1::JOB_STATE_RUNNING;
   ASSIGN_OR_RETURN(const auto job, client->Cancel(id));
   if (line.json) console.out << Dump(ToJson(job));
-  PrintMessage(console, absl::StrCat("Job ", job.job(),
-                                     had_ended ? " had already ended: " : " is cancelled: ",
-                                     SummaryLine(job), "."));
+  PrintMessage(console, had_ended ? absl::StrCat("Job ", job.job(), " had already ended: ",
+                                                 SummaryLine(job), ".")
+                                  : CancelledText(job));
   return kExitOk;
 }
 

@@ -141,7 +141,9 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
   if (line.json) {
     console.out << Dump(json);
   } else if (table.empty()) {
-    PrintMessage(console, Kind::kNone);
+    PrintMessage(console, arguments.name.empty()
+                              ? Kind::kNone
+                              : absl::StrCat("There is no version of ", arguments.name, "."));
   } else {
     console.out << table.Render(console.width);
   }

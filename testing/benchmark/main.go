@@ -73,7 +73,7 @@ func main() {
 	}
 	var s settings
 	flag.StringVar(&s.folder, "folder", "/dev/shm", "the folder of the servers' data: memory, or an idle disk")
-	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 31 GiB free, for memory and relay-uploads")
+	flag.StringVar(&s.disk, "disk", os.TempDir(), "a disk with 55 GiB free for memory, 37 GiB for relay-uploads")
 	flag.StringVar(&s.load, "load", os.Getenv("MUSTER_LOAD"), "the folder of the load senders")
 	flag.IntVar(&s.repeat, "repeat", 3, "the number of measurements of each side, alternating")
 	flag.IntVar(&s.agents, "agents", 10_000, "the number of connected agents in the heartbeats and relay figures")

@@ -25,7 +25,7 @@ const (
 // which is attached to the root relay. Each node is a real agent, whose plugin links a common file, so that only the
 // aggregator stores each result.
 func relayUploads(s settings) (string, error) {
-	if err := s.uploadSpace(); err != nil {
+	if err := s.uploadSpace(80); err != nil {
 		return "", err
 	}
 	return withFleet(s.disk, func(f *fleet.Fleet, folder string) (string, error) { return uploadThroughRelay(f, folder, s) })

@@ -102,6 +102,15 @@ class Sender {
     return Pump(*stream, opened, size);
   }
 
+  // Finish() waits until all responses are read.
+  static grpc::Status ReadToEnd(
+      grpc::ClientReaderWriter<v1::UploadRequest, v1::UploadResponse>& stream,
+      v1::UploadResponse& response) {
+    while (stream.Read(&response)) {
+    }
+    return stream.Finish();
+  }
+
   std::string Pump(grpc::ClientReaderWriter<v1::UploadRequest, v1::UploadResponse>& stream,
                    const v1::OpenUploadResponse& opened, int64_t size) {
     v1::UploadRequest message;
@@ -125,18 +134,16 @@ class Sender {
       whole = Crc32c(whole, pattern_.data() + at, n);
       offset += n;
       while (offset - written > opened.window()) {
-        if (!stream.Read(&response)) return Text(stream.Finish());
+        if (!stream.Read(&response)) return Text(ReadToEnd(stream, response));
         written = response.ack().written();
       }
-      if (!stream.Write(message)) return Text(stream.Finish());
+      if (!stream.Write(message)) return Text(ReadToEnd(stream, response));
     }
     message.mutable_finish()->set_size(size);
     message.mutable_finish()->set_crc32c(whole);
     stream.Write(message);
     stream.WritesDone();
-    while (stream.Read(&response)) {
-    }
-    const grpc::Status status = stream.Finish();
+    const grpc::Status status = ReadToEnd(stream, response);
     return status.ok() && !response.has_committed() ? "ended without COMMITTED" : Text(status);
   }
 
