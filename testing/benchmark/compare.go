@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	musterv1 "muster.example/proto/gen/go/muster/v1"
@@ -300,8 +302,27 @@ func withNginx(folder string, use func(*nginx, []fleet.Process) (sample, error))
 	return use(server, processes)
 }
 
+// touched is more than the largest load of a comparison writes.
+const touched = 1536 << 20
+
+// touchMemory uses memory and frees it. A virtual machine returns memory that is free for a while to its host, and the
+// next program that writes files would pay for getting it again.
+func touchMemory() error {
+	memory, err := syscall.Mmap(-1, 0, touched, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANONYMOUS)
+	if err != nil {
+		return fmt.Errorf("touch %d bytes of memory: %w", touched, err)
+	}
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
+	return syscall.Munmap(memory)
+}
+
 // measured runs a load sender and measures the servers meanwhile.
 func measured(servers []fleet.Process, sender *exec.Cmd) (one sample, err error) {
+	if err := touchMemory(); err != nil {
+		return one, err
+	}
 	var before []time.Duration
 	for _, server := range servers {
 		before = append(before, server.CPU())
