@@ -24,6 +24,7 @@ printf '%s\n' '` + hostile + `'
 printf 'in \033[31mred\033[0m\n'
 echo "a warning" >&2
 for i in $(seq $((seconds * 10))); do echo "line $i of $name"; sleep 0.1; done
+[ "$name" != flood ] || { yes "a long log" | head -c 18000000; echo "its end"; }
 [ "$name" = nobody ] || printf '"hello %s"' "$name" >/state/outputs/text
 `
 
@@ -113,7 +114,7 @@ func (d deploying) attach(name string, docker *fleet.Docker) {
 	if out, err := join.CombinedOutput(); err != nil {
 		d.t.Fatalf("%s joins: %v: %s", name, err, out)
 	}
-	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n"
+	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n    max_output: 64MiB\n"
 	check(d.t, os.WriteFile(filepath.Join(home, "node", "policy.yaml"), []byte(policy), 0o600))
 	agent, err := d.Start(nil, environment, fleet.Muster, "agent", "attach")
 	check(d.t, err)
@@ -333,7 +334,7 @@ func TestDashboardShowsWhyADeploymentFailed(t *testing.T) {
 	p.has("[aria-labelledby=nodes] .counts", "1 failed", "1 unknown", "of 2")
 	p.has("[aria-labelledby=outputs]", "There are no outputs.")
 	p.click("tr[data-node=missing] button")
-	p.untilText("[aria-labelledby=log] h2", "Output of missing")
+	p.untilText("[aria-labelledby=log] h2", "Log of missing")
 	p.untilText(".log", "failed: unknown")
 	p.narrow()
 	p.visit("#/deployments")
@@ -350,6 +351,21 @@ func TestDashboardShowsWhyADeploymentFailed(t *testing.T) {
 	p.untilText("tr[data-node=n1]", "cancelled")
 	if script[bool](p, `document.querySelector("[aria-labelledby=cancel]") !== null`) {
 		t.Error("a cancelled deployment has a command that cancels it")
+	}
+
+	// A large log is loaded on request, and its newest lines are kept.
+	id = strings.TrimSpace(d.muster("deploy", "hi", "--node", "n1", "--set", "name=flood"))
+	check(t, fleet.Until(soon, "the deployment has ended", func() bool {
+		return strings.Contains(d.muster("deployment", "show", id), "succeeded\n")
+	}))
+	p.visit("#/deployments/" + id)
+	p.untilText("[aria-labelledby=log] button", "Load 17 MiB")
+	p.click("[aria-labelledby=log] button")
+	p.untilShown("[aria-labelledby=log] [data-link=ended]")
+	p.untilText(".log", "its end")
+	p.untilText("[aria-labelledby=log] .hint", "earlier lines are not shown")
+	if lines := script[int](p, `document.querySelectorAll(".log-line").length`); lines != 1000 {
+		t.Errorf("%d lines of the log are shown", lines)
 	}
 
 	p.visit("#/deployments/00000000000000000000000000000000")

@@ -5,6 +5,7 @@ import { getJSON, path } from "../model/api";
 import { deployment as parseDeployment, hasEnded, subjectOf, type DeployedNode, type Deployment } from "../model/deployment";
 import { bytes, count, duration, nameOf, plural } from "../model/format";
 import { outcomeCounts } from "../model/outcomes";
+import { number } from "../model/parse";
 import type { WireDeployment, WireJob } from "../model/wire";
 import { CommandLine } from "../parts/command";
 import { DeploymentBadge, documentLink, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
@@ -18,6 +19,7 @@ const longPollInterval = 15_000; // for many nodes, and after the end: a late re
 const page = 500; // nodes
 const manyNodes = 100;
 const shownRows = 100;
+const largeLog = 16 << 20; // bytes that are loaded without a request of the reader
 
 interface Loaded {
   deployment: Deployment;
@@ -36,6 +38,7 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
   const [tokens, setTokens] = useState([""]); // of the pages of nodes up to the shown one
   const [slow, setSlow] = useState(false);
   const [logNode, setLogNode] = useState("");
+  const [follows, setFollows] = useState<boolean | null>(null); // null: it has no job yet
   const [unreachable, setUnreachable] = useState<string[]>([]);
   const token = tokens.at(-1)!;
   const { value, lastUpdate, problem } = usePoll(`deployment/${id}/${token}`, slow ? longPollInterval : pollInterval, (signal) => load(id, token, signal));
@@ -44,8 +47,13 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
   useEffect(() => {
     if (!value) return;
     setLast(value);
+    if (follows === null && value.deployment.state !== "pending") setFollows(number(value.job?.outputBytes) <= largeLog);
     setSlow(hasEnded(value.deployment.state) || value.deployment.targets > manyNodes);
   }, [value]);
+  const openLog = (node: string) => {
+    setLogNode(node);
+    setFollows(true);
+  };
   const shown = value ?? last;
   const title = shown ? subjectOf(shown.deployment) : id;
   useEffect(() => {
@@ -71,10 +79,11 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
           <Warnings deployment={shown.deployment} unreachable={unreachable} />
           <Facts deployment={shown.deployment} now={now} />
           <div class={problem ? "is-stale" : ""}>
-            <Nodes {...shown} now={now} tokens={tokens} setTokens={setTokens} onLog={setLogNode} />
+            <Nodes {...shown} now={now} tokens={tokens} setTokens={setTokens} onLog={openLog} />
             <Outputs nodes={shown.deployment.nodes} ended={hasEnded(shown.deployment.state)} />
           </div>
-          {shown.deployment.state !== "pending" && (
+          {follows === false && <LargeLog size={number(shown.job?.outputBytes)} onLoad={() => setFollows(true)} />}
+          {follows && (
             <LogCard
               deployment={id}
               job={shown.deployment.job}
@@ -208,7 +217,7 @@ function Nodes({ deployment, job, now, tokens, setTokens, onLog }: NodesProps): 
               <th scope="col">Outcome</th>
               <th scope="col">Started</th>
               <th scope="col">Reason and next step</th>
-              {targets > 1 && <th scope="col">Output</th>}
+              {targets > 1 && <th scope="col">Log</th>}
             </tr>
           </thead>
           <tbody>
@@ -262,13 +271,23 @@ function NodeRow({ node, now, onLog }: { node: DeployedNode; now: number; onLog:
         {kind === "succeeded" && !node.verified && <div class="bad-text">The output is not what the node signed.</div>}
       </td>
       {onLog && (
-        <td data-label="Output">
-          <button type="button" class="plain" onClick={() => onLog(node.node)} aria-label={`Show the output of ${node.node}`}>
+        <td data-label="Log">
+          <button type="button" class="plain" onClick={() => onLog(node.node)} aria-label={`Show the log of ${node.node}`}>
             Show
           </button>
         </td>
       )}
     </tr>
+  );
+}
+
+function LargeLog({ size, onLoad }: { size: number; onLoad: () => void }): JSX.Element {
+  return (
+    <Card title="Log" id="log">
+      <button type="button" onClick={onLoad}>
+        Load {bytes(size)}
+      </button>
+    </Card>
   );
 }
 

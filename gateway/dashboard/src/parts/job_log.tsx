@@ -30,7 +30,7 @@ export function LogCard({ deployment, job, node, single, onAll, onUnreachable }:
   const lines = model.lines.slice(-shownLines);
   const dropped = model.dropped + model.lines.length - lines.length;
   return (
-    <Card title={node ? `Output of ${node}` : "Output"} id="log" aside={<LinkBadge link={link} />}>
+    <Card title={node ? `Log of ${node}` : "Log"} id="log" aside={<LinkBadge link={link} />}>
       {!missing && <LinkNotice watcher={watcher} />}
       {node && (
         <div class="choices">
@@ -66,7 +66,7 @@ function Lines({ lines, withNode }: { lines: LogLine[]; withNode: boolean }): JS
     if (atEnd.current) box.current!.scrollTop = box.current!.scrollHeight;
   });
   return (
-    <div class="log" role="log" aria-live="off" aria-label="Output" tabIndex={0} ref={box} onScroll={onScroll}>
+    <div class="log" role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll}>
       {lines.map((line) => (
         <div key={line.number} class={`log-line log-${line.stream}`}>
           {withNode && line.node && <span class="log-node">{line.node}</span>}
