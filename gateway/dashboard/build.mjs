@@ -41,7 +41,7 @@ if (mode === "--test") {
   mkdirSync(out, { recursive: true });
   await build({
     ...common,
-    entryPoints: { app: "src/main.tsx", style: "src/style.css" },
+    entryPoints: { app: "src/main.tsx", style: "src/main.css" },
     outdir: out,
     minify: true,
     legalComments: "none",

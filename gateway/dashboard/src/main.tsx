@@ -1,18 +1,36 @@
 // The dashboard: the header, the footer and the page of the current route.
 import { render, type JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { DeploymentPage } from "./pages/deployment";
+import { DeploymentsPage } from "./pages/deployments";
 import { NodePage } from "./pages/node";
 import { NodesPage } from "./pages/nodes";
 import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
+import { TemplatePage } from "./pages/template";
+import { TemplatesPage } from "./pages/templates";
 import { setTheme, storedTheme, useRoute, type Theme } from "./parts/hooks";
 import { Notice } from "./parts/small";
+
+type Section = "runs" | "deployments" | "templates" | "nodes";
+
+const sections: [Section, address: string, label: string][] = [
+  ["runs", "#/", "Runs"],
+  ["deployments", "#/deployments", "Deployments"],
+  ["templates", "#/templates", "Templates"],
+  ["nodes", "#/nodes", "Nodes"],
+];
+
+function sectionOf(first: string | undefined): Section {
+  if (first === "types") return "templates";
+  return sections.find(([section]) => section === first)?.[0] ?? "runs";
+}
 
 function App(): JSX.Element {
   const route = useRoute();
   const at = route.join("/");
   useEffect(() => window.scrollTo(0, 0), [at]);
-  const here = route[0] === "nodes" ? "nodes" : "runs";
+  const here = sectionOf(route[0]);
   return (
     <>
       <a class="skip" href="#main" onClick={skip}>
@@ -23,12 +41,11 @@ function App(): JSX.Element {
           <img src="icon.svg" width="22" height="22" alt="" /> <span>Muster</span>
         </a>
         <nav aria-label="Pages">
-          <a href="#/" aria-current={here === "runs" ? "page" : undefined}>
-            Runs
-          </a>
-          <a href="#/nodes" aria-current={here === "nodes" ? "page" : undefined}>
-            Nodes
-          </a>
+          {sections.map(([section, address, label]) => (
+            <a key={section} href={address} aria-current={here === section ? "page" : undefined}>
+              {label}
+            </a>
+          ))}
         </nav>
         <ThemeSwitch />
       </header>
@@ -55,6 +72,13 @@ function Page({ route }: { route: string[] }): JSX.Element {
   if (first === "runs" && second) return <RunPage key={second} run={second} />;
   if (first === "nodes" && second) return <NodePage key={second} name={second} />;
   if (first === "nodes") return <NodesPage />;
+  if (first === "deployments" && second) return <DeploymentPage key={second} id={second} />;
+  if (first === "deployments") return <DeploymentsPage />;
+  if (first === "templates" && !second) return <TemplatesPage />;
+  if (second && (first === "templates" || first === "types")) {
+    const kind = first === "types" ? "type" : "template";
+    return <TemplatePage key={`${kind}/${second}`} kind={kind} reference={second} />;
+  }
   return (
     <Notice tone="info" title="Page not found">
       <a href="#/">Go to the runs</a>

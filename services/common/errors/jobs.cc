@@ -223,29 +223,68 @@ absl::Status AgentDied() {
 }
 
 std::string_view OutcomeNextStep(std::string_view reason) {
-  if (reason == "COMMAND_NOT_STARTED") {
-    return "Check that the program exists on the node, and that the user of the policy's rule may run it.";
-  }
-  if (reason == "TIME_LIMIT") {
-    return "Raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+  if (reason == "AGENT_DIED") {
+    return "Read the log of the agent and of the machine for the cause. The effects of the command are unknown: check them before you submit it again.";
   }
   if (reason == "AGENT_STOPPED") {
     return "Start the agent. Check on the node what the command has done before you submit it again.";
   }
-  if (reason == "OUT_OF_MEMORY") {
-    return "Raise the limits of which the smaller applies: memory in the rule of the node's policy, and limits.memory of the type or the template of a deployment.";
+  if (reason == "COMMAND_NOT_STARTED") {
+    return "Check that the program exists on the node, and that the user of the policy's rule may run it.";
   }
-  if (reason == "OUTPUTS_INVALID") {
-    return "Correct the program in the image, which writes each output to a file in /state/outputs, or the outputs in the document: muster type show, muster template show.";
+  if (reason == "CONTAINER_EXISTS") {
+    return "Wait until the agent has collected it, or remove it.";
   }
-  if (reason == "STATE_TOO_LARGE") {
-    return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";
+  if (reason == "CONTAINER_NOT_FOUND") {
+    return "Find out who removed it.";
   }
-  if (reason == "MACHINE_RESTARTED") {
+  if (reason == "CONTAINER_NOT_STARTED") {
+    return "Check the command and the image.";
+  }
+  if (reason == "CONTAINER_OUTPUT_LOST") {
+    return "Look for an error in the log of Docker on the node.";
+  }
+  if (reason == "DOCKER_ANSWER_INVALID") {
+    return "Look for an error in the log of Docker on the node.";
+  }
+  if (reason == "DOCKER_FAILED") {
+    return "Look for an error in the log of Docker on the node.";
+  }
+  if (reason == "DOCKER_TOO_OLD") {
+    return "Install a newer Docker on the node.";
+  }
+  if (reason == "DOCKER_UNREACHABLE") {
+    return "Start Docker on the node, and let the user of the agent open its socket.";
+  }
+  if (reason == "IMAGE_NOT_FOUND") {
+    return "Pull the image, or load it from an archive.";
+  }
+  if (reason == "IMAGE_PULL_FAILED") {
+    return "Check the name of the image, the registry, and the node's access to it.";
+  }
+  if (reason == "INVALID_DOCUMENT") {
+    return "Correct the document, and send it again.";
+  }
+  if (reason == "INVALID_PARAMETERS") {
+    return "Correct them. `muster type show` and `muster template show` print the parameters.";
+  }
+  if (reason == "JOB_OUTCOME_EXPIRED") {
+    return "Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours.";
+  }
+  if (reason == "JOB_OUTCOME_FAILED") {
+    return "Look up the reason in docs/errors.md.";
+  }
+  if (reason == "JOB_OUTCOME_INDETERMINATE") {
+    return "Check on the node whether it ran before you submit it again. When the node is reachable again, it cancels the command.";
+  }
+  if (reason == "JOB_OUTCOME_LOST") {
     return "Check on the node what the command has done before you submit it again.";
   }
-  if (reason == "RECORDS_DAMAGED") {
-    return "Check the disk of the node, and what the command has done.";
+  if (reason == "JOB_OUTCOME_REFUSED") {
+    return "Look up the reason in docs/errors.md.";
+  }
+  if (reason == "JOB_OUTCOME_TIMED_OUT") {
+    return "Check on the node what the command has done, and whether the node is attached: muster node show NAME.";
   }
   if (reason == "JOB_OUTCOME_UNKNOWN") {
     return "Correct the name, which `muster nodes` lists, or start the agent of the node: muster agent attach.";
@@ -253,23 +292,38 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "JOB_OUTCOME_UNREACHABLE") {
     return "Read why: muster node show NAME. Start the agent of the node, or let the command wait longer: --ttl.";
   }
-  if (reason == "JOB_OUTCOME_REFUSED") {
-    return "Look up the reason in docs/errors.md.";
-  }
-  if (reason == "JOB_OUTCOME_EXPIRED") {
-    return "Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours.";
-  }
-  if (reason == "JOB_OUTCOME_TIMED_OUT") {
-    return "Check on the node what the command has done, and whether the node is attached: muster node show NAME.";
-  }
-  if (reason == "JOB_OUTCOME_LOST") {
+  if (reason == "MACHINE_RESTARTED") {
     return "Check on the node what the command has done before you submit it again.";
   }
-  if (reason == "JOB_OUTCOME_FAILED") {
-    return "Look up the reason in docs/errors.md.";
+  if (reason == "OPERATOR_REVOKED") {
+    return "Sign it again as another operator of the fleet.";
   }
-  if (reason == "JOB_OUTCOME_INDETERMINATE") {
-    return "Check on the node whether it ran before you submit it again. When the node is reachable again, it cancels the command.";
+  if (reason == "OUTPUTS_INVALID") {
+    return "Correct the program in the image, which writes each output to a file in /state/outputs, or the outputs in the document: muster type show, muster template show.";
+  }
+  if (reason == "OUT_OF_MEMORY") {
+    return "Raise the limits of which the smaller applies: memory in the rule of the node's policy, and limits.memory of the type or the template of a deployment.";
+  }
+  if (reason == "POLICY_REFUSED") {
+    return "Add a rule that admits the command to the policy file on the node: docs/agent.md shows one. If the message names a rule, add the variable or the class to `environment` or `classes` of that rule.";
+  }
+  if (reason == "POLICY_UNUSABLE") {
+    return "Correct the file, which docs/agent.md describes, or its mode: chmod go-w FILE. Until then nothing runs.";
+  }
+  if (reason == "RECORDS_DAMAGED") {
+    return "Check the disk of the node, and what the command has done.";
+  }
+  if (reason == "REVOCATIONS_DAMAGED") {
+    return "Sign the command again when the relay of the node is connected to the aggregator.";
+  }
+  if (reason == "STATE_TOO_LARGE") {
+    return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";
+  }
+  if (reason == "TIME_LIMIT") {
+    return "Raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+  }
+  if (reason == "USER_NOT_POSSIBLE") {
+    return "Run the agent as root, or leave user out of the rule.";
   }
   return "";
 }

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { readLines } from "./lines";
 import { RunModel } from "./run_model";
+import { RunStream } from "./run_stream";
 import { Watcher, type Options } from "./watch";
 
 function stream(...pieces: (string | Uint8Array)[]): ReadableStream<Uint8Array> {
@@ -30,7 +31,7 @@ async function follow(answers: (() => Response)[], until: (w: Watcher) => boolea
     return answer();
   }) as typeof fetch;
   return new Promise((resolve) => {
-    const watcher: Watcher = new Watcher("r", model, () => {
+    const watcher: Watcher = new Watcher(new RunStream("r", model), () => {
       if (!until(watcher)) return;
       queueMicrotask(() => {
         watcher.stop();

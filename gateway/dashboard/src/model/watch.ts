@@ -1,16 +1,32 @@
-// Follows a run by the watch stream, reconnects, and records since when the data is stale.
-import { get, getJSON, path, Problem, type Fetch } from "./api";
+// Follows a watch stream, reconnects, and records since when the data is stale.
+import { get, Problem, type Fetch } from "./api";
 import { readLines } from "./lines";
-import { isEnded, status as parseStatus } from "./parse";
-import type { RunModel } from "./run_model";
-import type { WireStatus, WireWatch } from "./wire";
+
+/** A stream of the API, and what was received of it. */
+export interface Stream {
+  /** The path of the API that continues after what was received. */
+  path(): string;
+  /** True if something was received. A stream that continues it sends nothing while nothing changes. */
+  readonly begun: boolean;
+  /** True if the object is known to exist: it is not requested again after NOT_FOUND. */
+  readonly exists: boolean;
+  /** True if the object has ended and all changes were received. */
+  readonly ended: boolean;
+  /** True if silence is normal: the data counts as stale only if the state cannot be requested either. */
+  readonly silent: boolean;
+  receive(message: unknown): void;
+  /** Drops the position: the next stream begins from the start. */
+  restart(): void;
+  /** Requests the state separately, and returns whether the stream has delivered it. */
+  isCurrent(signal: AbortSignal, fetcher: Fetch): Promise<boolean>;
+}
 
 export type Link =
   | { state: "connecting" }
   | { state: "live" }
   /** The data is of `lastUpdate`; the next attempt is at `retryAt`. Both by the browser's clock. */
   | { state: "stale"; lastUpdate: number; retryAt: number; problem: Problem }
-  /** The run has ended and all changes were received. */
+  /** The object has ended and all changes were received. */
   | { state: "ended" }
   /** A retry would not help. */
   | { state: "refused"; lastUpdate: number; problem: Problem };
@@ -38,10 +54,9 @@ export class Watcher {
   private lastUpdate = 0;
   private wake: (() => void) | null = null;
 
-  /** `changed` is called after each change of the model or the link. It is called often and must be cheap. */
+  /** `changed` is called after each message and each change of the link. It is called often and must be cheap. */
   constructor(
-    readonly run: string,
-    readonly model: RunModel,
+    private readonly followed: Stream,
     private readonly changed: () => void,
     options: Options = {},
   ) {
@@ -78,14 +93,14 @@ export class Watcher {
         this.set({ state: "refused", lastUpdate: this.lastUpdate, problem });
         return;
       }
-      if (problem.reason === "INVALID_CURSOR") this.model.restart();
+      if (isLostPosition(problem)) this.followed.restart();
       const wait = this.wait(problem);
       this.set({ state: "stale", lastUpdate: this.lastUpdate, retryAt: Date.now() + wait, problem });
       await this.pause(wait);
     }
   }
 
-  // Runs one connection to its end. Returns null when the run has ended and all changes were received,
+  // Runs one connection to its end. Returns null when the object has ended and all changes were received,
   // otherwise the error.
   private async stream(): Promise<Problem | null> {
     const connection = new AbortController();
@@ -93,13 +108,11 @@ export class Watcher {
     this.stopped.signal.addEventListener("abort", stop);
     const guard = setInterval(() => void this.probe(connection), this.quiet);
     try {
-      const cursor = this.model.cursor ? `?cursor=${encodeURIComponent(this.model.cursor)}` : "";
-      if (cursor) void this.probe(connection); // without changes, the stream sends nothing
-      const response = await get(path`/runs/${this.run}/status:watch` + cursor, connection.signal, this.fetch);
+      if (this.followed.begun) void this.probe(connection); // without changes, the stream sends nothing
+      const response = await get(this.followed.path(), connection.signal, this.fetch);
       if (!response.body) throw new Problem("the answer is empty", 0, "UNREACHABLE", "");
       await readLines(response.body, (line) => this.receive(line), connection.signal);
-      const { status } = this.model;
-      if (status && this.model.complete && isEnded(status.state)) return null;
+      if (this.followed.ended) return null;
       return new Problem("the connection ended", 0, "DISCONNECTED", "");
     } catch (error) {
       if (error instanceof Problem) return error;
@@ -112,10 +125,10 @@ export class Watcher {
   }
 
   private receive(line: unknown): void {
-    const { result, error } = line as { result?: WireWatch; error?: unknown };
+    const { result, error } = line as { result?: unknown; error?: unknown };
     if (error) throw streamProblem(error);
     if (!result) return;
-    this.model.apply(result, Date.now());
+    this.followed.receive(result);
     this.attempts = 0;
     this.setLive();
   }
@@ -125,21 +138,18 @@ export class Watcher {
     this.set({ state: "live" });
   }
 
-  // The service sends a message every few seconds, and a connection can fail silently. After some silence the
-  // data counts as stale and the status is requested. If that fails, or is newer than the stream, a new stream
-  // is opened.
+  // A connection can fail silently. After some silence the data counts as stale and the state is requested. If that
+  // fails, or is newer than the stream, a new stream is opened.
   private async probe(connection: AbortController): Promise<void> {
     if (Date.now() - this.lastUpdate < this.quiet) return;
-    if (this.link.state === "live") {
+    if (this.link.state === "live" && !this.followed.silent) {
       const problem = new Problem(`no message was received for ${Math.round(this.quiet / 1000)} s`, 0, "SILENT", "");
       this.set({ state: "stale", lastUpdate: this.lastUpdate, retryAt: Date.now(), problem });
     }
     try {
-      const wire = await getJSON<WireStatus>(path`/runs/${this.run}/status`, connection.signal, this.fetch);
-      const answer = parseStatus(wire, Date.now());
-      const { status } = this.model;
+      const current = await this.followed.isCurrent(connection.signal, this.fetch);
       if (connection.signal.aborted) return;
-      if (status && status.state === answer.state && status.counts.pending === answer.counts.pending) return this.setLive();
+      if (current) return this.setLive();
       const lastUpdate = this.lastUpdate; // the stream may be about to deliver it
       setTimeout(() => this.lastUpdate === lastUpdate && connection.abort(), this.quiet / 5);
     } catch {
@@ -147,10 +157,10 @@ export class Watcher {
     }
   }
 
-  private isPermanent({ status, reason }: Problem): boolean {
+  private isPermanent(problem: Problem): boolean {
     // The status service may learn of a new run a moment later than its creator.
-    if (status === 404) return this.model.complete || this.attempts >= maxNotFoundAttempts;
-    return [400, 401, 403, 501].includes(status) && reason !== "INVALID_CURSOR";
+    if (problem.status === 404) return this.followed.exists || this.attempts >= maxNotFoundAttempts;
+    return [400, 401, 403, 501].includes(problem.status) && !isLostPosition(problem);
   }
 
   private wait(problem: Problem): number {
@@ -175,6 +185,10 @@ export class Watcher {
   }
 }
 
+// Returns whether the service does not know the position from which the stream was to continue.
+function isLostPosition({ reason }: Problem): boolean {
+  return reason === "INVALID_CURSOR" || reason === "INVALID_POSITION";
+}
 
 // Maps gRPC codes to HTTP statuses: an error within a stream has only the former.
 const statuses: Record<number, number> = { 3: 400, 5: 404, 7: 403, 12: 501, 14: 503, 16: 401 };

@@ -141,3 +141,103 @@ export interface WireEnrolled {
   revoked?: boolean;
   isRelay?: boolean;
 }
+
+export interface WireDocument {
+  name?: string;
+  version?: string;
+  description?: string;
+  type?: string;
+  image?: string;
+  adHoc?: boolean;
+  document?: string;
+  documentSha256?: string;
+  createdBy?: string;
+  createTime?: Timestamp | null;
+}
+
+export interface WireDocuments {
+  types?: WireDocument[] | null;
+  templates?: WireDocument[] | null;
+  nextPageToken?: string;
+}
+
+export interface WireParameter {
+  name?: string;
+  value?: string;
+  source?: string;
+  sensitive?: boolean;
+}
+
+export interface WireFile {
+  path?: string;
+  size?: string | number;
+  sha256?: string; // base64
+  executable?: boolean;
+}
+
+export interface WireFinal {
+  outcome?: string;
+  exitCode?: number;
+  signal?: number;
+  duration?: Duration | null;
+  reason?: string;
+  detail?: string;
+  recordsVerified?: boolean;
+}
+
+export interface WireOutputs {
+  outputs?: { name?: string; value?: string }[] | null;
+}
+
+export interface WireDeploymentNode {
+  node?: string;
+  startTime?: Timestamp | null;
+  final?: WireFinal | null;
+  outputs?: WireOutputs | null;
+}
+
+export interface WireDeployment {
+  deployment?: string;
+  job?: string;
+  type?: string;
+  template?: string;
+  action?: string;
+  image?: string;
+  state?: string;
+  problem?: string;
+  createdBy?: string;
+  createTime?: Timestamp | null;
+  endTime?: Timestamp | null;
+  targets?: string | number;
+  succeeded?: string | number;
+  cancelRequestedBy?: string;
+  parameters?: WireParameter[] | null;
+  files?: WireFile[] | null;
+  nodes?: WireDeploymentNode[] | null;
+  nextPageToken?: string;
+}
+
+export interface WireJob {
+  state?: string;
+  targets?: string | number;
+  running?: string | number;
+  succeeded?: string | number;
+  outcomes?: { outcome?: string; count?: string | number }[] | null;
+  outputBytes?: string | number;
+}
+
+export interface WireRecord {
+  node?: string;
+  sequence?: string | number;
+  output?: { stream?: string; data?: string } | null; // base64
+  cut?: { bytes?: string | number } | null;
+  final?: WireFinal | null;
+  branch?: { relay?: string; lost?: boolean; detail?: string } | null;
+}
+
+export interface WireJobWatch {
+  records?: WireRecord[] | null;
+  position?: string | number;
+  job?: WireJob | null;
+  complete?: boolean;
+}

@@ -1,8 +1,10 @@
 // Hooks for frames, clocks, polling, the address and the theme.
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { getJSON, Problem } from "../model/api";
+import { JobLog } from "../model/job_log";
 import { RunModel } from "../model/run_model";
-import { Watcher } from "../model/watch";
+import { RunStream } from "../model/run_stream";
+import { Watcher, type Stream } from "../model/watch";
 
 /** Returns a function that draws the component again with the next frame, once however often it is called before. */
 export function useFrame(): () => void {
@@ -29,12 +31,28 @@ export function useSeconds(): void {
 
 /** Follows a run while the component is mounted. */
 export function useRun(run: string): { model: RunModel; watcher: Watcher } {
-  const draw = useFrame();
-  const held = useRef<{ run: string; model: RunModel; watcher: Watcher } | null>(null);
-  if (held.current?.run !== run) {
-    held.current?.watcher.stop();
+  return useWatcher(run, () => {
     const model = new RunModel();
-    held.current = { run, model, watcher: new Watcher(run, model, draw) };
+    return { model, stream: new RunStream(run, model) };
+  });
+}
+
+/** Follows the output of a job, of one node if it is not empty, while the component is mounted. */
+export function useJobLog(job: string, node: string): { model: JobLog; watcher: Watcher } {
+  return useWatcher(`${job}/${node}`, () => {
+    const model = new JobLog(job, node);
+    return { model, stream: model };
+  });
+}
+
+// `what` names the stream: when it changes, another one is made and followed.
+function useWatcher<M>(what: string, make: () => { model: M; stream: Stream }): { model: M; watcher: Watcher } {
+  const draw = useFrame();
+  const held = useRef<{ what: string; model: M; watcher: Watcher } | null>(null);
+  if (held.current?.what !== what) {
+    held.current?.watcher.stop();
+    const { model, stream } = make();
+    held.current = { what, model, watcher: new Watcher(stream, draw) };
   }
   const { model, watcher } = held.current;
   useEffect(() => {

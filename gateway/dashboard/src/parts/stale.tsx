@@ -74,7 +74,8 @@ function Refused({ problem, lastUpdate }: { problem: Problem; lastUpdate: number
   );
 }
 
-function sentence(text: string): string {
+/** Returns an error message as a sentence. */
+export function sentence(text: string): string {
   const first = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }

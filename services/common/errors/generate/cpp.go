@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func (s *sheet) uses(kind string) bool {
 
 const outcomeNextStep = "std::string_view OutcomeNextStep(std::string_view reason)"
 
-// hasNextSteps tells whether an outcome of the sheet has a next step. One sheet may.
+// hasNextSteps tells whether an outcome of the sheet has a next step. One sheet may: its function knows those of errors, too.
 func (s *sheet) hasNextSteps() bool {
 	return slices.ContainsFunc(s.Outcomes, func(o outcome) bool { return o.Next != "" })
 }
@@ -64,7 +65,7 @@ func cppHeader(s *sheet) string {
 	return out.String()
 }
 
-func cppSource(s *sheet) string {
+func cppSource(s *sheet, sheets []*sheet) string {
 	var out strings.Builder
 	fmt.Fprintf(&out, cppNotice, s.name)
 	fmt.Fprintf(&out, "#include \"%s/%s.h\"\n\n", folder, s.name)
@@ -80,10 +81,9 @@ func cppSource(s *sheet) string {
 	}
 	if s.hasNextSteps() {
 		fmt.Fprintf(&out, "\n%s {\n", outcomeNextStep)
-		for _, o := range s.Outcomes {
-			if o.Next != "" {
-				fmt.Fprintf(&out, "  if (reason == %q) {\n    return %s;\n  }\n", o.name(), cppQuote(o.Next))
-			}
+		steps := nextSteps(sheets, "job")
+		for _, reason := range slices.Sorted(maps.Keys(steps)) {
+			fmt.Fprintf(&out, "  if (reason == %q) {\n    return %s;\n  }\n", reason, cppQuote(steps[reason]))
 		}
 		out.WriteString("  return \"\";\n}\n")
 	}

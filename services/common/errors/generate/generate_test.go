@@ -134,6 +134,23 @@ func TestTemplates(t *testing.T) {
 	}
 }
 
+func TestReasonOfRecordsHasOneNextStep(t *testing.T) {
+	sheets := func(records ...string) []*sheet {
+		s := &sheet{Outcomes: []outcome{{Outcome: "JOB_OUTCOME_LOST", Next: "Look."}}}
+		for _, record := range records {
+			s.Errors = append(s.Errors, &entry{Reason: "REFUSED", Next: "Ask for a " + record + ".", Record: record})
+		}
+		return []*sheet{s}
+	}
+	if checkRecords(sheets("job", "container")) != nil || checkRecords(sheets("job", "job")) == nil {
+		t.Error("a reason may have one next step for jobs, and one for containers")
+	}
+	steps := nextSteps(sheets("container", "job"), "job", "container")
+	if len(steps) != 2 || steps["REFUSED"] != "Ask for a container." || steps["JOB_OUTCOME_LOST"] != "Look." {
+		t.Errorf("the next steps are %v", steps)
+	}
+}
+
 func TestBadEntriesAreRefused(t *testing.T) {
 	good := entry{Signature: "A(b string)", Reason: "REASON", Code: "INTERNAL", Message: "what {b}", Next: "Do it."}
 	for name, change := range map[string]func(*entry){
@@ -146,6 +163,8 @@ func TestBadEntriesAreRefused(t *testing.T) {
 		"upper case":    func(e *entry) { e.Message = "What {b}" },
 		"full stop":     func(e *entry) { e.Message = "what {b}." },
 		"no sentence":   func(e *entry) { e.Next = "do it" },
+		"record":        func(e *entry) { e.Record = "run" },
+		"step of field": func(e *entry) { e.Record, e.Next = "job", "Do {b}." },
 	} {
 		bad := good
 		change(&bad)

@@ -42,6 +42,9 @@ type entry struct {
 	Message   string
 	Next      string
 	Retry     time.Duration
+	// The reason is also one of final records of jobs, with the same next step: "job", or "container" only for commands in
+	// a container.
+	Record string
 
 	name   string
 	fields []field
@@ -100,7 +103,36 @@ func readTable(root string) ([]*sheet, error) {
 		}
 		sheets = append(sheets, s)
 	}
-	return sheets, nil
+	return sheets, checkRecords(sheets)
+}
+
+// checkRecords refuses two next steps for one reason.
+func checkRecords(sheets []*sheet) error {
+	seen := map[string]bool{}
+	once := func(reason, record string) error {
+		key := record + " " + reason
+		if seen[key] {
+			return fmt.Errorf("records (%s) have two next steps for %s", record, reason)
+		}
+		seen[key] = true
+		return nil
+	}
+	for _, s := range sheets {
+		for _, o := range s.Outcomes {
+			if err := once(o.name(), "job"); err != nil {
+				return err
+			}
+		}
+		for _, e := range s.Errors {
+			if e.Record == "" {
+				continue
+			}
+			if err := once(e.Reason, e.Record); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func (e *entry) check() error {
@@ -141,6 +173,9 @@ func (e *entry) check() error {
 		if !used[f.name] {
 			return fmt.Errorf("field %s is not used", f.name)
 		}
+	}
+	if e.Record != "" && (e.Record != "job" && e.Record != "container" || e.Next == "" || hole.MatchString(e.Next)) {
+		return fmt.Errorf("record %q: want job or container, and a next step without fields", e.Record)
 	}
 	return e.checkWords()
 }
@@ -226,4 +261,27 @@ func camel(snake string) string {
 		}
 	}
 	return out.String()
+}
+
+// nextSteps returns the next steps after the outcomes of jobs, by reason or outcome. Those of errors are included if the
+// error has one of these records; a later one overrides an earlier one.
+func nextSteps(sheets []*sheet, records ...string) map[string]string {
+	steps := map[string]string{}
+	for _, s := range sheets {
+		for _, o := range s.Outcomes {
+			if o.Next != "" {
+				steps[o.name()] = o.Next
+			}
+		}
+	}
+	for _, record := range records {
+		for _, s := range sheets {
+			for _, e := range s.Errors {
+				if e.Record == record {
+					steps[e.Reason] = e.Next
+				}
+			}
+		}
+	}
+	return steps
 }

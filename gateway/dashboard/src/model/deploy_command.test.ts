@@ -1,0 +1,72 @@
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { test } from "node:test";
+import { compose, ofFiles, ofTargets, shellWord, type Wanted } from "./deploy_command";
+import { describe, type Described } from "./template";
+
+const parameters = {
+  name: { schema: { type: "string" }, required: true },
+  count: { schema: { type: "integer", minimum: 0 }, value: 0 },
+  mode: { schema: { enum: ["a b", 1] } },
+  tags: { schema: { type: "array" } },
+  token: { schema: { type: "string" }, sensitive: true },
+  pin: { schema: { type: "integer" }, sensitive: true },
+  region: { value: "eu", delegation: "fixed" },
+};
+
+const type = (more = {}): Described => describe("type", { name: "greet", version: "1.0.0", document: JSON.stringify({ parameters }), ...more }, null);
+
+function made(values: Record<string, string>, more: Partial<Wanted> = {}, subject = type()): ReturnType<typeof compose> {
+  return compose(subject, { values: new Map(Object.entries({ name: "Ada", ...values })), target: "node", targets: "n1", action: "deploy", files: "", wait: false, ...more });
+}
+
+test("the command sets what was entered", () => {
+  assert.equal(made({}).command, "muster deploy --type greet@1.0.0 --node n1 --set-text name=Ada");
+  assert.equal(made({ count: " 10 ", mode: '"a b"', pin: "7" }).command, "muster deploy --type greet@1.0.0 --node n1 --set count=10 --set-text 'mode=a b' --set-text name=Ada --set pin=7");
+  assert.match(made({ token: "my token" }).command, / --set-file 'token=my token'$/);
+  assert.match(made({}, { targets: "n1, n2  n3", action: "check", wait: true }).command, / --action check --node n1,n2,n3 .*--wait$/);
+  assert.match(made({}, { target: "label", targets: "rack=b1 x=" }).command, / --label rack=b1 --label x= /);
+  assert.match(made({}, { target: "all", targets: "" }).command, / --all /);
+});
+
+test("a template and an ad-hoc type name their files", () => {
+  const template = describe("template", { name: "hi", version: "1.4.0", document: "{}" }, { adHoc: true, document: "{}" });
+  assert.equal(made({}, { files: "my files/" }, template).command, "muster deploy hi@1.4.0 --files 'my files/' --node n1");
+  assert.equal(made({}, { files: "-x" }, type({ adHoc: true })).command, "muster deploy ./-x --type greet@1.0.0 --node n1 --set-text name=Ada");
+  assert.ok(made({}, {}, template).problems.has(ofFiles));
+});
+
+test("mistakes are named, and there is no command", () => {
+  const cases: [Record<string, string>, Partial<Wanted>, string, string][] = [
+    [{ count: "x" }, {}, "count", "is not a number"],
+    [{ count: "-1" }, {}, "count", "is not at least 0"],
+    [{ tags: "[" }, {}, "tags", "is not JSON"],
+    [{ tags: "{}" }, {}, "tags", "is not list"],
+    [{}, { targets: " " }, ofTargets, "a node is required"],
+    [{}, { targets: "-x" }, ofTargets, "-x is not the name of a node"],
+    [{}, { target: "label", targets: "rack" }, ofTargets, "rack is not KEY=VALUE"],
+    [{ token: "a\nb" }, {}, "token", "no control characters"],
+    [{ name: "x".repeat(40_000) }, {}, "name", "32 KiB"],
+  ];
+  for (const [values, more, name, want] of cases) {
+    const { command, problems } = made(values, more);
+    assert.equal(command, "");
+    assert.ok(problems.get(name)?.includes(want), `${problems.get(name)}`);
+  }
+  const { command, problems } = compose(type(), { values: new Map(), target: "all", targets: "", action: "deploy", files: "", wait: false });
+  assert.deepEqual([command, problems.get("name")], ["", "a value is required"]);
+});
+
+test("a shell reads each word as it was entered", () => {
+  for (const word of ["plain", "it's", "$HOME `id` \\ !x", "*", "a\tb", "", "é\u{1f600}", "--x='"]) {
+    assert.equal(execFileSync("sh", ["-c", `printf %s ${shellWord(word)}`], { encoding: "utf8" }), word);
+  }
+});
+
+test("no command contains a control character", () => {
+  const bad = "a\n\u001b[31m\u009b\u202e\u2028b";
+  const { command } = made({ name: bad, tags: `["\u007f",\n"c"]` });
+  assert.doesNotMatch(command, /[\u0000-\u001f\u007f-\u009f\u2028-\u202e]/);
+  const set = /--set '(?:name)=(.*?)' --set/.exec(command)![1]!;
+  assert.equal(JSON.parse(set), bad);
+});

@@ -1,0 +1,69 @@
+// The outcome of a deployment on one node, in the words of the command line.
+import { nextSteps } from "./next_steps";
+import { number, text } from "./parse";
+import type { WireFinal, WireJob } from "./wire";
+
+export type OutcomeKind = "succeeded" | "failed" | "running" | "waiting" | "unknown";
+
+export interface Outcome {
+  kind: OutcomeKind;
+  /** Why it failed, or a remark of the node; may be empty. */
+  reason: string;
+  /** What to do next; empty if it succeeded. */
+  next: string;
+}
+
+const signals: Record<number, string> = { 1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 11: "SEGV", 13: "PIPE", 15: "TERM" };
+
+/** "timed out" of "JOB_OUTCOME_TIMED_OUT". */
+export function outcomeWord(outcome: string | undefined): string {
+  return (outcome ?? "").replace("JOB_OUTCOME_", "").replaceAll("_", " ").toLowerCase() || "unknown";
+}
+
+/** Returns why a command failed; empty if it exited with 0. */
+export function failureText(final: WireFinal): string {
+  const detail = text(final.detail);
+  if (final.outcome === "JOB_OUTCOME_EXITED") {
+    if (final.signal) return `killed by signal ${signals[final.signal] ? `SIG${signals[final.signal]} ` : ""}(${final.signal})`;
+    return final.exitCode ? `exit code ${final.exitCode}${detail && `: ${detail}`}` : "";
+  }
+  const parts = [outcomeWord(final.outcome), text(final.reason), detail].filter(Boolean);
+  // The reason or the detail says more than the word "failed".
+  if (final.outcome === "JOB_OUTCOME_FAILED" && parts.length > 1) parts.shift();
+  return parts.join(": ");
+}
+
+/** Returns the outcome of a node; `ended` is that of the whole deployment. */
+export function outcomeOf(final: WireFinal | null | undefined, started: boolean, ended: boolean): Outcome {
+  if (!final) {
+    if (ended) return { kind: "unknown", reason: "the root relay has no outcome of this node", next: "" };
+    return { kind: started ? "running" : "waiting", reason: "", next: "" };
+  }
+  const failure = failureText(final);
+  if (!failure) return { kind: "succeeded", reason: text(final.detail), next: "" };
+  const next = nextSteps.get(final.reason ?? "") ?? nextSteps.get(final.outcome ?? "") ?? "";
+  return { kind: "failed", reason: failure, next };
+}
+
+export interface OutcomeCount {
+  kind: OutcomeKind;
+  word: string;
+  count: number;
+}
+
+/** Returns the nodes of a job by outcome, without zeros: the successes first, and last those that have not ended. */
+export function outcomeCounts(job: WireJob): OutcomeCount[] {
+  const succeeded = number(job.succeeded);
+  const counts: OutcomeCount[] = [{ kind: "succeeded", word: "succeeded", count: succeeded }];
+  let done = 0;
+  for (const each of job.outcomes ?? []) {
+    const all = number(each.count);
+    done += all;
+    if (each.outcome === "JOB_OUTCOME_EXITED") counts.push({ kind: "failed", word: "exited with an error", count: all - succeeded });
+    else counts.push({ kind: "failed", word: outcomeWord(each.outcome), count: all });
+  }
+  const running = number(job.running);
+  counts.push({ kind: "running", word: "running", count: running });
+  counts.push({ kind: "waiting", word: "waiting", count: number(job.targets) - done - running });
+  return counts.filter(({ count }) => count > 0);
+}

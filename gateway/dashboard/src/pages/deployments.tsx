@@ -1,0 +1,149 @@
+// All deployments, the newest first.
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { getJSON, path, Problem } from "../model/api";
+import { deployment as parseDeployment, hasEnded, subjectOf, type Deployment } from "../model/deployment";
+import { duration, nameOf } from "../model/format";
+import { outcomeCounts, type OutcomeCount } from "../model/outcomes";
+import type { WireDeployment, WireJob } from "../model/wire";
+import { DeploymentBadge, deploymentLink, OutcomeList } from "../parts/deployed";
+import { usePoll, useSeconds } from "../parts/hooks";
+import { Card, Empty, Time } from "../parts/small";
+import { PollBadge, PollNotice } from "../parts/stale";
+
+const pollInterval = 3000; // milliseconds
+const page = 50;
+const maxCounted = 20; // deployments whose jobs are requested at a time
+const shownDigits = 12; // as the command line shows
+
+interface Listed {
+  deployment: Deployment;
+  /** Null: the root relay was not asked, or does not know the job any more. */
+  counts: OutcomeCount[] | null;
+}
+
+// The counts of ended deployments, by id.
+type Known = Map<string, OutcomeCount[] | null>;
+
+export function DeploymentsPage(): JSX.Element {
+  const [pages, setPages] = useState(1);
+  const known = useRef<Known>(new Map());
+  const { value, lastUpdate, problem } = usePoll(`deployments/${pages}`, pollInterval, (signal) => load(pages, signal, known.current));
+  const [last, setLast] = useState(value);
+  useSeconds();
+  useEffect(() => {
+    document.title = "Deployments · Muster";
+  }, []);
+  useEffect(() => {
+    if (value) setLast(value);
+  }, [value]);
+  const shown = value ?? last;
+  const now = problem && lastUpdate ? lastUpdate : Date.now();
+  return (
+    <>
+      <header class="page-head">
+        <div class="page-title">
+          <h1>Deployments</h1>
+          <PollBadge lastUpdate={lastUpdate} />
+        </div>
+      </header>
+      <PollNotice problem={problem} lastUpdate={lastUpdate} />
+      {!shown && !problem && <Empty>Loading deployments.</Empty>}
+      {shown && (
+        <Card title="Newest first" id="deployments">
+          {shown.deployments.length === 0 && (
+            <Empty>
+              There is no deployment yet. Choose one of the <a href="#/templates">templates</a>.
+            </Empty>
+          )}
+          {shown.deployments.length > 0 && <DeploymentTable deployments={shown.deployments} now={now} />}
+          {shown.more && (
+            <div class="rows-foot">
+              <button type="button" onClick={() => setPages(pages + 1)}>
+                Show older deployments
+              </button>
+            </div>
+          )}
+        </Card>
+      )}
+    </>
+  );
+}
+
+async function load(pages: number, signal: AbortSignal, known: Known): Promise<{ deployments: Listed[]; more: boolean }> {
+  const deployments: Deployment[] = [];
+  let token = "";
+  for (let number = 0; number < pages; number++) {
+    const after = token ? `&page_token=${encodeURIComponent(token)}` : "";
+    const answer = await getJSON<{ deployments?: WireDeployment[]; nextPageToken?: string }>(`/api/v1/deployments?page_size=${page}${after}`, signal);
+    deployments.push(...(answer.deployments ?? []).map(parseDeployment));
+    token = answer.nextPageToken ?? "";
+    if (!token) break;
+  }
+  const asked = deployments.filter((each) => hasMoreToSay(each) && !known.has(each.id)).slice(0, maxCounted);
+  const fresh = new Map(await Promise.all(asked.map(async (each) => [each.id, await countsOf(each.job, signal)] as const)));
+  for (const each of asked) if (hasEnded(each.state)) known.set(each.id, fresh.get(each.id) ?? null);
+  const listed = deployments.map((deployment) => ({ deployment, counts: fresh.get(deployment.id) ?? known.get(deployment.id) ?? null }));
+  return { deployments: listed, more: token !== "" };
+}
+
+// A deployment counts its nodes and those on which it succeeded; its job at the root relay has all outcomes.
+function hasMoreToSay({ state }: Deployment): boolean {
+  return state === "running" || state === "failed" || state === "cancelled";
+}
+
+async function countsOf(job: string, signal: AbortSignal): Promise<OutcomeCount[] | null> {
+  try {
+    return outcomeCounts(await getJSON<WireJob>(path`/jobs/${job}`, signal));
+  } catch (error) {
+    if (error instanceof Problem) return null;
+    throw error;
+  }
+}
+
+function DeploymentTable({ deployments, now }: { deployments: Listed[]; now: number }): JSX.Element {
+  return (
+    <table class="rows">
+      <thead>
+        <tr>
+          <th scope="col">Template</th>
+          <th scope="col">State</th>
+          <th scope="col">Nodes</th>
+          <th scope="col">Created</th>
+        </tr>
+      </thead>
+      <tbody>
+        {deployments.map((listed) => (
+          <DeploymentRow key={listed.deployment.id} {...listed} now={now} />
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+function DeploymentRow({ deployment, counts, now }: Listed & { now: number }): JSX.Element {
+  const { id, state, created, ended, createdBy, problem, cancelRequestedBy, action } = deployment;
+  const succeeded: OutcomeCount[] = [{ kind: "succeeded", word: "succeeded", count: deployment.succeeded }];
+  return (
+    <tr data-deployment={id}>
+      <td data-label="Template">
+        <a href={deploymentLink(id)}>{subjectOf(deployment)}</a>
+        {action !== "deploy" && <span class="tag">{action}</span>}
+        <div class="mono muted" title={id}>
+          {id.slice(0, shownDigits)}
+        </div>
+      </td>
+      <td data-label="State">
+        <DeploymentBadge state={state} cancelling={cancelRequestedBy !== "" && !hasEnded(state)} />
+        {problem && <div class={state === "failed" ? "bad-text" : "muted"}>{problem}</div>}
+      </td>
+      <td data-label="Nodes">
+        <OutcomeList counts={counts ?? succeeded} targets={deployment.targets} />
+      </td>
+      <td data-label="Created">
+        <Time at={created} now={now} /> <span class="muted">by {nameOf(createdBy)}</span>
+        {ended > 0 && <div class="muted">took {duration((ended - created) / 1000)}</div>}
+      </td>
+    </tr>
+  );
+}
