@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   muster::AggregatorConfig config;
   muster::ServiceProgram program;
   program.name = "muster-aggregator";
+  program.summary = "Receives results, manages runs and identities, and builds archives";
   program.bind = [&](muster::Config* file) { muster::BindAggregatorConfig(&config, file); };
   program.log = &config.log;
   program.start = [&](std::function<void(const absl::Status&)> fail) {

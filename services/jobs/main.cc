@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   muster::JobsServiceConfig config;
   muster::ServiceProgram program;
   program.name = "muster-jobs";
+  program.summary = "Stores templates and deployments, and submits deployments to the root relay";
   program.bind = [&](muster::Config* file) { muster::BindJobsServiceConfig(&config, file); };
   program.log = &config.log;
   program.start = [&](std::function<void(const absl::Status&)> fail) {

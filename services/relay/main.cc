@@ -7,6 +7,8 @@ int main(int argc, char** argv) {
   muster::RelayConfig config;
   muster::ServiceProgram program;
   program.name = "muster-relay";
+  program.summary =
+      "Connects nodes: forwards results and heartbeats, and runs jobs on attached nodes";
   program.bind = [&](muster::Config* file) { muster::BindRelayConfig(&config, file); };
   program.log = &config.log;
   program.start = [&](std::function<void(const absl::Status&)> fail) {

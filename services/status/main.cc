@@ -7,6 +7,7 @@ int main(int argc, char** argv) {
   muster::StatusConfig config;
   muster::ServiceProgram program;
   program.name = "muster-status";
+  program.summary = "Receives heartbeats and reports the status of runs and nodes";
   program.bind = [&](muster::Config* file) { muster::BindStatusConfig(&config, file); };
   program.log = &config.log;
   program.start = [&](const std::function<void(const absl::Status&)>&) {

@@ -102,13 +102,15 @@ int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
     return Complain(program.name, status, kFailed);
   }
   RaiseFileLimit();
-  CLI::App app(absl::StrCat("A service of Muster, version ", std::string(kVersion)), program.name);
+  CLI::App app(program.summary, program.name);
+  app.set_help_flag("-h,--help", "Show this help");
+  app.footer("`muster up` writes the configuration of the services and starts them.");
   std::string path;
   bool print = false;
-  app.add_option("--config", path, "The configuration file (YAML)");
+  app.add_option("--config", path, "The configuration file (YAML)")->type_name("FILE");
   app.add_flag("--print-config", print,
                "Print the configuration with comments, as it would be used, and exit");
-  app.set_version_flag("--version", std::string(kVersion));
+  app.set_version_flag("--version", std::string(kVersion), "Show the version");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -32,7 +32,8 @@ class RunningService {
 };
 
 struct ServiceProgram {
-  std::string name;  // "muster-aggregator"
+  std::string name;     // "muster-aggregator"
+  std::string summary;  // what it does, for --help: a sentence without its period
   // Adds the service's fields.
   std::function<void(Config*)> bind;
   LogConfig* log = nullptr;
