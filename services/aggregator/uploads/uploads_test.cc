@@ -271,7 +271,7 @@ TEST_F(UploadsTest, ChunksAndWindowsAreSmallWhileManyUploadsAreOpen) {
   EXPECT_EQ(few->pace.window, kUploadWindowLarge / kFewUploads);
   const auto many = Open(Of("n2"));
   EXPECT_EQ(many->pace.chunk_max, kChunkMaxSmall);
-  EXPECT_EQ(many->pace.window, kUploadWindowLarge / (kFewUploads + 1));
+  EXPECT_EQ(many->pace.window, kUploadWindowLarge / (kFewUploads + 1) / 2);
 }
 
 TEST_F(UploadsTest, AttemptOutsideOfItsRangeFails) {

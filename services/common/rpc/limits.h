@@ -27,8 +27,8 @@ inline constexpr int kUploadStreamsOfNode = 16;
 // ms of round trip still 160 MB/s. Further uploads get less (upload_pace.h).
 inline constexpr int kUploadWindowLarge = 16 * 1024 * 1024;
 
-// The least that each may send, however many are open: 10 MB/s each.
-inline constexpr int kUploadWindowSmall = 1024 * 1024;
+// The least that each may send, however many are open: 5 MB/s each.
+inline constexpr int kUploadWindowSmall = 512 * 1024;
 
 // A message is at most a chunk with its header; a plan of 100,000 nodes (CreateRun) is the only
 // other large one and has to fit as well. gRPC refuses a larger one when all of it has arrived:

@@ -19,12 +19,12 @@ inline constexpr int64_t kFewUploads = 4;
 
 // Returns the pace of an upload that is the last of `open` uploads of this process. It is large if
 // there are few, for speed over slow links. Further ones get smaller windows, because this process
-// and every relay between may hold the window of each, for as long as the upload lasts: 54 MiB of
-// the first 16, and 1 MiB of each other.
+// and every relay between may hold the window of each, for as long as the upload lasts: 44 MiB of
+// the first 16, and 512 KiB of each other.
 inline UploadPace PaceOf(int64_t open) {
   const int64_t share = kUploadWindowLarge / std::max<int64_t>(open, 1);
-  return {open <= kFewUploads ? kChunkMaxLarge : kChunkMaxSmall,
-          std::max<int64_t>(share, kUploadWindowSmall)};
+  if (open <= kFewUploads) return {kChunkMaxLarge, share};
+  return {kChunkMaxSmall, std::max<int64_t>(share / 2, kUploadWindowSmall)};
 }
 
 }  // namespace muster
