@@ -24,7 +24,7 @@ export function DeployForm({ subject }: { subject: Described }): JSX.Element {
     set({ values }, name);
   };
   const { command, problems } = compose(subject, wanted);
-  // What is missing is listed under the form; a mistake is shown at its input.
+  // The list under the form has all problems; an input shows its own after a change.
   const problemAt = (name: string) => (touched.has(name) ? problems.get(name) ?? "" : "");
   const open = subject.parameters.filter((parameter) => parameter.delegation !== "fixed");
   return (
