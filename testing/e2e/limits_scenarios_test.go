@@ -156,9 +156,16 @@ var scenarios = map[string]scenario{
 			func(int) proto.Message { return &musterv1.WatchRunRequest{Run: w.run} }))
 	}},
 	"message": {service: fleet.Aggregator, exhaust: func(w *limited) string {
+		client := musterv1.NewRunServiceClient(w.dial(aggregatorListener, "Operator"))
+		return w.repeated(1, func(ctx context.Context, i int) error {
+			_, err := client.CreateRun(ctx, &musterv1.CreateRunRequest{Title: strings.Repeat("x", 8<<20)})
+			return err
+		})
+	}},
+	"message of a node, pair or plugin": {service: fleet.Aggregator, exhaust: func(w *limited) string {
 		client := musterv1.NewResultServiceClient(w.dialNode(aggregatorListener))
 		return w.repeated(1, func(ctx context.Context, i int) error {
-			_, err := client.SubmitResult(ctx, &musterv1.SubmitResultRequest{Body: make([]byte, 8<<20)})
+			_, err := client.SubmitResult(ctx, &musterv1.SubmitResultRequest{Body: make([]byte, 2<<20)})
 			return err
 		})
 	}},

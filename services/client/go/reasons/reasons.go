@@ -162,6 +162,7 @@ const (
 	ListenFailed               = "LISTEN_FAILED"
 	LogNotWritable             = "LOG_NOT_WRITABLE"
 	MachineRestarted           = "MACHINE_RESTARTED"
+	MessageTooLarge            = "MESSAGE_TOO_LARGE"
 	MethodNotAllowed           = "METHOD_NOT_ALLOWED"
 	ModuleUnknown              = "MODULE_UNKNOWN"
 	NameOfOtherKind            = "NAME_OF_OTHER_KIND"
