@@ -245,7 +245,7 @@ var scenarios = map[string]scenario{
 	"calls of VerifyStore at a time":                               {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
 	"unfinished bytes of an identity":                              {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
 	"calls of a node, pair or viewer":                              {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(64) }},
-	"calls that wait for a thread of gRPC":                         {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(1000) }},
+	"calls that wait for a thread of gRPC":                         {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(500) }},
 	"answers that are not read":                                    {service: fleet.Status, exhaust: (*limited).leaveAnswersUnread},
 	"streams of ReadResult, ReadArchive, ReadShare":                {service: fleet.Aggregator, exhaust: (*limited).leaveStreamsUnread},
 	"audit records of refusals of one sender":                      {service: fleet.Aggregator, exhaust: (*limited).contradict},

@@ -84,7 +84,7 @@ inline constexpr int kHandshakeTimeoutMs = 10'000;
 inline constexpr int kMaxStreamsPerConnection = 1024;
 
 // The same of the program of one node, one pair or a viewer, which forwards nothing.
-inline constexpr int kMaxStreamsOfNode = 256;
+inline constexpr int kMaxStreamsOfNode = 512;
 
 // The same at listeners for peers without a certificate, and of the health service: a peer has one
 // or two calls.
