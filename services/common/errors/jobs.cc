@@ -244,6 +244,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "MACHINE_RESTARTED") {
     return "Check on the node what the command has done before you submit it again.";
   }
+  if (reason == "RECORD_REFUSED") {
+    return "Check on the node what the command has done. Then find the relay on the route, or the agent, that sends such records: it is damaged, outdated or in other hands.";
+  }
   if (reason == "RECORDS_DAMAGED") {
     return "Check the disk of the node, and what the command has done.";
   }
