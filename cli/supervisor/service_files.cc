@@ -19,6 +19,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/subprocess.h"
+#include "services/common/base/yaml_documents.h"
 #include "services/common/errors/cli.h"
 
 namespace muster::supervisor {
@@ -56,7 +57,8 @@ absl::StatusOr<YAML::Node> Load(const std::string& file) {
     if (node.IsMap() || node.IsNull()) return node;
     return errors::InvalidServiceConfig(file, "the file has no keys");
   } catch (const YAML::Exception& fault) {
-    return errors::InvalidServiceConfig(file, fault.what());
+    return errors::InvalidServiceConfig(
+        file, absl::StrCat("line ", fault.mark.line + 1, ": ", YamlFault(fault)));
   }
 }
 

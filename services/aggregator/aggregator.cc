@@ -112,7 +112,8 @@ class Assembly : public Aggregator {
         result_service_(runtime_, *f_.store, *f_.blobs, uploads_, committer_, proofs_, readers_,
                         clock_),
         archive_service_(runtime_, runs_, *f_.store, *f_.blobs, readers_, clock_),
-        change_service_(runtime_, *f_.store, *f_.store, changes_, clock_),
+        change_service_(runtime_, *f_.store, *f_.store, changes_,
+                        f_.authorities->operators().prefix(), clock_),
         listener_service_(runtime_, runs_, *f_.authorities, status_listeners_, *f_.store, clock_),
         identity_service_(runtime_, *f_.authorities, *f_.commands, *f_.store, clock_, addresses_,
                           ServiceHosts(config_)),
@@ -242,6 +243,7 @@ void Assembly::Observe(const ChangeRecord& change) {
       if (change.generation > 1) lifecycle_->ReviewSoon(change.run);
       break;
     case ChangeKind::kRunDeleted:
+    case ChangeKind::kOperator:  // recorded by the handler
       break;
   }
 }

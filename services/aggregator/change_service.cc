@@ -15,11 +15,11 @@
 namespace muster {
 namespace {
 
-// The jobs service refuses the calls of revoked identities; runs are no concern of it.
-bool GetsOnlyRevocations(const Call& call) { return RoleOf(call.caller().identity) == Role::kJobs; }
+// The jobs service refuses calls by the identity of their callers; runs are no concern of it.
+bool GetsOnlyIdentities(const Call& call) { return RoleOf(call.caller().identity) == Role::kJobs; }
 
 FollowedChanges ChangesFor(const Call& call, const v1::FollowChangesRequest& request) {
-  if (GetsOnlyRevocations(call)) return FollowedChanges::kRevocations;
+  if (GetsOnlyIdentities(call)) return FollowedChanges::kIdentities;
   return request.runs_only() ? FollowedChanges::kRuns : FollowedChanges::kAll;
 }
 
@@ -35,7 +35,7 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
         RETURN_IF_ERROR(RefuseJoinedRelay(call));
         const std::string& run = request->pairs_of_run();
         if (!run.empty()) {
-          if (GetsOnlyRevocations(call)) {
+          if (GetsOnlyIdentities(call)) {
             return errors::NotYours(UriOf(call.caller()), call.method(), absl::StrCat("run ", run));
           }
           ASSIGN_OR_RETURN(const auto view, store_.GetRun(run));
@@ -45,7 +45,7 @@ grpc::ServerWriteReactor<v1::FollowChangesResponse>* ChangeService::FollowChange
         std::optional<ChangeSource::Cursor> cursor;
         if (request->has_cursor()) cursor = {request->cursor(), request->feed()};
         return std::make_unique<ChangeSource>(store_, feed_, clock_, cursor,
-                                              ChangesFor(call, *request),
+                                              ChangesFor(call, *request), operators_,
                                               changes_.Watch(std::move(wake)));
       });
 }

@@ -15,9 +15,15 @@ namespace muster {
 // Thread-safe.
 class ChangeService : public v1::ChangeService::CallbackService {
  public:
+  // The URI of each operator begins with `operators`.
   ChangeService(const RpcRuntime& runtime, StateStore& store, ChangeFeed& feed,
-                ChangeDispatcher& changes, const Clock& clock)
-      : runtime_(runtime), store_(store), feed_(feed), changes_(changes), clock_(clock) {}
+                ChangeDispatcher& changes, std::string operators, const Clock& clock)
+      : runtime_(runtime),
+        store_(store),
+        feed_(feed),
+        changes_(changes),
+        operators_(std::move(operators)),
+        clock_(clock) {}
 
   grpc::ServerWriteReactor<v1::FollowChangesResponse>* FollowChanges(
       grpc::CallbackServerContext* context, const v1::FollowChangesRequest* request) override;
@@ -27,6 +33,7 @@ class ChangeService : public v1::ChangeService::CallbackService {
   StateStore& store_;
   ChangeFeed& feed_;
   ChangeDispatcher& changes_;
+  const std::string operators_;
   const Clock& clock_;
 };
 

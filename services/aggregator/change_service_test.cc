@@ -85,15 +85,18 @@ class ChangeServiceTest : public ::testing::Test {
   TestFleet fleet_;
 };
 
-TEST_F(ChangeServiceTest, JobsServiceReceivesOnlyRevocations) {
+TEST_F(ChangeServiceTest, JobsServiceReceivesOnlyIdentities) {
   fleet_.CreateRun({"hostfacts"}, {"n1", "n2"});
   const std::string eve = Revoked("eve");
   Feed feed(fleet_, ServiceRole::kJobs);
-  const std::vector<std::string> snapshot = {"snapshot_begin", eve, "snapshot_end"};
+  // The operators are the fleet's own and eve.
+  const std::string recorded = "operator_recorded";
+  const std::vector<std::string> snapshot = {"snapshot_begin", eve, recorded, recorded,
+                                             "snapshot_end"};
   EXPECT_EQ(feed.ReadUntil("snapshot_end"), snapshot);
   fleet_.CreateRun({"hostfacts"}, {"n1"});
   const std::string bob = Revoked("bob");
-  EXPECT_EQ(feed.ReadUntil(bob), std::vector<std::string>{bob});
+  EXPECT_EQ(feed.ReadUntil(bob), (std::vector<std::string>{recorded, bob}));
 }
 
 TEST_F(ChangeServiceTest, JobsServiceReceivesNoPairsOfARun) {
@@ -105,7 +108,8 @@ TEST_F(ChangeServiceTest, JobsServiceReceivesNoPairsOfARun) {
 TEST_F(ChangeServiceTest, StatusServiceReceivesRunsAndPairs) {
   fleet_.CreateRun({"hostfacts"}, {"n1"});
   Feed feed(fleet_, ServiceRole::kStatus);
-  const std::vector<std::string> snapshot = {"snapshot_begin", "run", "pairs", "snapshot_end"};
+  const std::vector<std::string> snapshot = {"snapshot_begin", "run", "pairs", "operator_recorded",
+                                             "snapshot_end"};
   EXPECT_EQ(feed.ReadUntil("snapshot_end"), snapshot);
 }
 

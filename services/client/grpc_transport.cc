@@ -139,7 +139,7 @@ class GrpcTransport final : public ResultTransport {
       return CheckCommitted(result, opened.committed());
     }
     if (opened.offset() < 0 || opened.offset() > result.file->size() || opened.chunk_max() <= 0) {
-      return errors::InvalidOffset(opened.offset());
+      return errors::InvalidOpenResponse(opened.offset(), result.file->size(), opened.chunk_max());
     }
     outcome->opened = true;
     // Digests before the stream begins, because the stream must not stall while a large file is

@@ -124,9 +124,11 @@ TEST_F(GrpcTransportTest, LargeResultIsSentInChunksWithinTheWindow) {
 
 // A relay that lies must not keep the sender busy.
 TEST_F(GrpcTransportTest, TinyChunksOfAServerAreNotUsed) {
+  const std::string body = RandomBytes(kMiB);
+  peer_.chunk_max = 0;
+  EXPECT_EQ(ReasonOf(Deliver(Write(body)).status()), "INVALID_OPEN_RESPONSE");
   peer_.window = 1;
   peer_.chunk_max = 1;
-  const std::string body = RandomBytes(kMiB);
   ASSERT_TRUE(Deliver(Write(body)).ok());
   EXPECT_TRUE(peer_.committed()->body == body);
   EXPECT_LE(peer_.chunks, 256);

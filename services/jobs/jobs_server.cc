@@ -10,12 +10,14 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/identity/recorded_operators.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/followed_revocations.h"
+#include "services/common/service/operator_follower.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
@@ -94,6 +96,8 @@ class Assembly : public JobsServer {
   Executor following_;
   ServiceHost host_;
   FollowedRevocations revocations_{host_.canceller()};
+  RecordedOperators operators_{tls_->identity().fleet, clock_};
+  OperatorFollower followed_operators_{operators_};  // used by follower_
   DocumentStore documents_;
   DeploymentStore deployments_;
   ServiceChannel aggregator_;
@@ -122,6 +126,7 @@ absl::Status Assembly::Begin() {
   AddGauges();
   follower_ = std::make_unique<FeedFollower>([this] { return aggregator_.Get(); },
                                              [this](const v1::FollowChangesResponse& event) {
+                                               followed_operators_.HandleChange(event);
                                                if (revocations_.HandleChange(event))
                                                  runner_.HandleRevocations();
                                              },
@@ -142,6 +147,7 @@ absl::Status Assembly::Serve() {
   options.addresses_file = config_.addresses_file;
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
   return host_.Serve(std::move(options), {&templates_, &deployment_service_});
 }
 

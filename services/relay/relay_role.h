@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/recorded_operators.h"
 #include "services/common/identity/verified_chains.h"
 #include "services/common/service/service_threads.h"
 #include "services/relay/config.h"
@@ -32,6 +33,7 @@ struct RoleParts {
   Topology& topology;
   CommandDispatcher& dispatcher;
   Trust& trust;
+  RecordedOperators& operators;
   VerifiedChains& chains;
   const Clock& clock;
   ServiceThreads& threads;

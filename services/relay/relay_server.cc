@@ -134,6 +134,8 @@ class Assembly : public RelayServer {
   CommandDispatcher dispatcher_;
   RecordFilter record_filter_{topology_};
   Trust trust_;
+  // Only the root relay gets them from the aggregator.
+  RecordedOperators operators_{self_->fleet(), clock_};
   StatementBudget statements_{clock_, metrics_};
   RelayTrust share_trust_{*self_, trust_};
   std::unique_ptr<RelayRole> role_;
@@ -216,8 +218,8 @@ absl::Status Assembly::OpenShares() {
 
 absl::Status Assembly::StartRole() {
   RETURN_IF_ERROR(known_.Load(self_->fleet(), clock_.Now(), topology_));
-  const RoleParts parts = {config_, *self_,         topology_, dispatcher_,
-                           trust_,  host_.chains(), clock_,    *threads_};
+  const RoleParts parts = {config_,    *self_,         topology_, dispatcher_, trust_,
+                           operators_, host_.chains(), clock_,    *threads_};
   if (is_root()) {
     ASSIGN_OR_RETURN(role_, RootRole::Start(parts));
   } else {
@@ -262,6 +264,7 @@ absl::Status Assembly::Serve() {
   options.addresses_file = config_.addresses_file;
   options.certificate_folder = self_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return trust_.IsRevoked(caller); };
+  options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
   options.ready = [this] { return role_->Ready(); };
   if (!config_.join_listen.host.empty()) {
     options.join_listen = config_.join_listen;

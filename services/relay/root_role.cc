@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
           SendToAggregator([&aggregator = role->aggregator_] { return aggregator.Get(); })},
       parts.threads.timers(), role->job_writer_);
   role->upstream_ = std::make_unique<RootUpstream>(
-      parts.topology, parts.trust, role->offers_,
+      parts.topology, parts.trust, parts.operators, role->offers_,
       [&aggregator = role->aggregator_] { return aggregator.Get(); },
       [&status = role->status_] { return status.Get(); },
       [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.clock,

@@ -84,8 +84,9 @@ void StatusMachine::Connect() {
         if (stream == nullptr) return;
         if (!aggregator_.running()) return lose();
         SqliteStore& store = aggregator_.life().store();
-        stream->source = std::make_unique<ChangeSource>(store, store, aggregator_.clock, cursor,
-                                                        FollowedChanges::kAll, nullptr);
+        stream->source =
+            std::make_unique<ChangeSource>(store, store, aggregator_.clock, cursor,
+                                           FollowedChanges::kAll, "spiffe://f/user/", nullptr);
       });
 }
 

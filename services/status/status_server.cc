@@ -11,12 +11,14 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/identity/recorded_operators.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/rpc/stuck_readers.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/followed_revocations.h"
+#include "services/common/service/operator_follower.h"
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/status/board/board.h"
@@ -91,6 +93,8 @@ class Assembly : public StatusServer {
   Executor streams_;
   ServiceHost host_;
   FollowedRevocations revocations_{host_.canceller()};
+  RecordedOperators operators_{tls_->identity().fleet, clock_};
+  OperatorFollower followed_operators_{operators_};  // used by Apply
   std::unique_ptr<StatusStore> store_;
   WatchHub hub_;
   VerdictLog verdicts_;
@@ -197,6 +201,7 @@ void Assembly::RestorePairs(const std::string& run) {
 void Assembly::Apply(const v1::FollowChangesResponse& event) {
   board_.Apply(event);
   revocations_.HandleChange(event);
+  followed_operators_.HandleChange(event);
 }
 
 absl::Status Assembly::Serve() {
@@ -208,6 +213,7 @@ absl::Status Assembly::Serve() {
   options.addresses_file = config_.addresses_file;
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
+  options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
   options.ready = [this] { return board_.Ready(); };
   options.max_message_bytes = kMaxSmallMessageBytes;
   return host_.Serve(std::move(options), {&service_, &verdict_service_, &heartbeats_->service()});

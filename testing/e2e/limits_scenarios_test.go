@@ -156,9 +156,16 @@ var scenarios = map[string]scenario{
 			func(int) proto.Message { return &musterv1.WatchRunRequest{Run: w.run} }))
 	}},
 	"message": {service: fleet.Aggregator, exhaust: func(w *limited) string {
+		client := musterv1.NewRunServiceClient(w.dial(aggregatorListener, "Operator"))
+		return w.repeated(1, func(ctx context.Context, i int) error {
+			_, err := client.CreateRun(ctx, &musterv1.CreateRunRequest{Title: strings.Repeat("x", 8<<20)})
+			return err
+		})
+	}},
+	"message of a node, pair or plugin": {service: fleet.Aggregator, exhaust: func(w *limited) string {
 		client := musterv1.NewResultServiceClient(w.dialNode(aggregatorListener))
 		return w.repeated(1, func(ctx context.Context, i int) error {
-			_, err := client.SubmitResult(ctx, &musterv1.SubmitResultRequest{Body: make([]byte, 8<<20)})
+			_, err := client.SubmitResult(ctx, &musterv1.SubmitResultRequest{Body: make([]byte, 2<<20)})
 			return err
 		})
 	}},
@@ -238,7 +245,7 @@ var scenarios = map[string]scenario{
 	"calls of VerifyStore at a time":                               {service: fleet.Aggregator, exhaust: (*limited).verifyTogether},
 	"unfinished bytes of an identity":                              {service: fleet.Aggregator, exhaust: (*limited).stageBytes, last: true, cannot: (*limited).cannotStageBytes},
 	"calls of a node, pair or viewer":                              {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(64) }},
-	"calls that wait for a thread of gRPC":                         {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(1000) }},
+	"calls that wait for a thread of gRPC":                         {service: fleet.Aggregator, exhaust: func(w *limited) string { return w.floodCalls(500) }},
 	"answers that are not read":                                    {service: fleet.Status, exhaust: (*limited).leaveAnswersUnread},
 	"streams of ReadResult, ReadArchive, ReadShare":                {service: fleet.Aggregator, exhaust: (*limited).leaveStreamsUnread},
 	"audit records of refusals of one sender":                      {service: fleet.Aggregator, exhaust: (*limited).contradict},

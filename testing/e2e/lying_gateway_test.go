@@ -134,7 +134,16 @@ func TestLyingGatewayActsOnlyForRecordedOperatorsAndIsNamed(t *testing.T) {
 			return err
 		},
 	})
+	uri := "spiffe://" + g.callers.operator.Fleet + "/user/ghost"
+	for listener := range methodOfOperators {
+		if why := g.callers.throughGateway(t, listener, uri); why != "OPERATOR_NOT_RECORDED" {
+			t.Errorf("%s refuses the call for %q", listener, why)
+		}
+	}
 	must(f.Muster("operator", "add", "ghost"))(t)
+	for listener := range methodOfOperators {
+		until(t, listener+" accepts the new operator", func() bool { return g.callers.throughGateway(t, listener, uri) == "-" })
+	}
 	_, err := runs.GetRun(g.as("ghost"), &musterv1.GetRunRequest{Run: id})
 	check(t, err)
 

@@ -82,7 +82,27 @@ func newCallers(t *testing.T, f *fleet.Fleet, run string) *rpcCallers {
 			c.listeners[service+"."+name] = addresses[name]
 		}
 	}
+	for listener := range methodOfOperators {
+		until(t, listener+" has received the operator from the feed", func() bool {
+			return c.throughGateway(t, listener, c.uri("Operator")) != "OPERATOR_NOT_RECORDED"
+		})
+	}
 	return c
+}
+
+// methodOfOperators is a method that the followers of the aggregator's feed serve to operators.
+var methodOfOperators = map[string]string{
+	statusListener: "/muster.v1.StatusService/ListNodes",
+	relayListener:  "/muster.v1.ShareService/ListShares",
+	jobsListener:   "/muster.v1.TemplateService/ListTemplates",
+}
+
+// throughGateway returns the reason for which a service refuses the call of a gateway for an operator; "-" if it does not.
+func (c *rpcCallers) throughGateway(t *testing.T, listener, operator string) string {
+	t.Helper()
+	ctx := metadata.AppendToOutgoingContext(context.Background(), "muster-forwarded-identity", operator)
+	_, err := talk(ctx, c.connection(t, listener, "Gateway"), methodOfOperators[listener], soon, nil)
+	return reasonOf(err)
 }
 
 // uri is the URI of the identity of a role.

@@ -1,14 +1,13 @@
 #include "services/agent/jobs/node_policy.h"
 
-#include <sys/stat.h>
-
-#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "services/agent/jobs/argument_pattern.h"
 #include "services/common/base/error.h"
-#include "services/common/base/secret_file.h"
 
 namespace muster {
 namespace {
@@ -36,28 +35,6 @@ std::string MistakesIn(std::string_view yaml) {
 void ExpectRefused(const absl::Status& status, const std::string& because) {
   EXPECT_EQ(ReasonOf(status), "POLICY_REFUSED") << status;
   EXPECT_NE(status.message().find(because), absl::string_view::npos) << status;
-}
-
-TEST(ArgumentPatternTest, StarMatchesAnyCharactersOfOneArgument) {
-  EXPECT_TRUE(FitsArgument("app-*", "app-"));
-  EXPECT_TRUE(FitsArgument("app-*", "app-a/b c"));
-  EXPECT_TRUE(FitsArgument("*a*b*", "xxaxxbaxb"));
-  EXPECT_FALSE(FitsArgument("app-*", "xapp-1"));
-  EXPECT_FALSE(FitsArgument("*.conf", "a.conf.bak"));
-  EXPECT_TRUE(FitsArgument("", ""));
-  EXPECT_FALSE(FitsArgument("", "x"));
-  EXPECT_TRUE(FitsArgument("a\\*b", "a*b"));
-  EXPECT_FALSE(FitsArgument("a\\*b", "axb"));
-}
-
-TEST(ArgumentPatternTest, StarInTheProgramDoesNotMatchASlash) {
-  EXPECT_TRUE(FitsArgument("/opt/*/run", "/opt/app/run", true));
-  EXPECT_FALSE(FitsArgument("/opt/*", "/opt/app/run", true));
-  EXPECT_TRUE(FitsArgument("/opt/*", "/opt/app/run", false));
-}
-
-TEST(ArgumentPatternTest, ManyStarsMatchInLinearTime) {
-  EXPECT_FALSE(FitsArgument("*a*a*a*a*a*a*a*a*a*b", std::string(50'000, 'a')));
 }
 
 TEST(NodePolicyTest, PolicyWithoutRulesAdmitsNothing) {
@@ -331,70 +308,6 @@ TEST(NodePolicyTest, EveryMistakeIsReportedWithItsLine) {
   }
   EXPECT_NE(MistakesIn("a: [").find("not YAML"), std::string::npos);
   EXPECT_NE(MistakesIn("[1, 2]").find("a policy is a map"), std::string::npos);
-}
-
-class PolicyFileTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_EQ(chmod(::testing::TempDir().c_str(), 0700), 0);
-    std::filesystem::remove(path_);
-  }
-
-  void Write(std::string_view text, unsigned mode = 0644) {
-    ASSERT_TRUE(WriteFileAtomically(path_, text, mode).ok());
-  }
-
-  bool AdmitsLs() {
-    const auto policy = file_.Current();
-    return policy.ok() && (*policy)->Allow(Exec({"/bin/ls"})).ok();
-  }
-
-  const std::string path_ = ::testing::TempDir() + "/policy.yaml";
-  PolicyFile file_{path_};
-};
-
-TEST_F(PolicyFileTest, ChangedFileIsReadAgain) {
-  EXPECT_TRUE(file_.Current().ok());
-  EXPECT_FALSE(AdmitsLs());
-  Write("commands: [{argv: [/bin/ls]}]");
-  EXPECT_TRUE(AdmitsLs());
-  Write("commands: [{argv: [/bin/ps]}]");
-  EXPECT_FALSE(AdmitsLs());
-  std::filesystem::remove(path_);
-  EXPECT_TRUE(file_.Current().ok());
-}
-
-TEST_F(PolicyFileTest, InvalidFileAdmitsNothingAndReportsTheMistake) {
-  Write("commands: [{argv: [/bin/ls]}]");
-  EXPECT_TRUE(AdmitsLs());
-  Write("commands: [{argv: [/bin/ls]}, {}]");
-  for (int i = 0; i < 2; ++i) {
-    const auto policy = file_.Current();
-    EXPECT_EQ(ReasonOf(policy.status()), "POLICY_UNUSABLE");
-    EXPECT_NE(policy.status().message().find(path_ + ":1: argv"), absl::string_view::npos);
-  }
-}
-
-TEST_F(PolicyFileTest, FileThatOthersMayWriteIsRefused) {
-  Write("commands: [{argv: [/bin/ls]}]", 0664);
-  EXPECT_EQ(ReasonOf(file_.Current().status()), "POLICY_UNUSABLE");
-  ASSERT_EQ(chmod(path_.c_str(), 0644), 0);
-  EXPECT_TRUE(AdmitsLs());
-}
-
-TEST_F(PolicyFileTest, FileInAFolderThatOthersMayWriteIsRefused) {
-  const std::string folder = ::testing::TempDir();
-  Write("commands: [{argv: [/bin/ls]}]");
-  for (const mode_t mode : {0720, 0702}) {
-    ASSERT_EQ(chmod(folder.c_str(), mode), 0);
-    EXPECT_EQ(ReasonOf(file_.Current().status()), "POLICY_UNUSABLE") << mode;
-    ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
-    EXPECT_TRUE(AdmitsLs());
-  }
-  // In a sticky folder only the owner of a file may replace it.
-  ASSERT_EQ(chmod(folder.c_str(), 01777), 0);
-  EXPECT_TRUE(AdmitsLs());
-  ASSERT_EQ(chmod(folder.c_str(), 0700), 0);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/base/suggestion.h"
 #include "services/common/base/text_values.h"
+#include "services/common/base/yaml_documents.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/identity/signed_command.h"
 
@@ -267,7 +268,7 @@ absl::StatusOr<PolicyRules> ReadPolicy(std::string_view yaml, std::string_view f
     reader.ReadTop(YAML::Load(std::string(yaml)), &rules);
   } catch (const YAML::Exception& e) {
     return errors::InvalidPolicy(
-        absl::StrCat(ToAbsl(file), ":", e.mark.line + 1, ": not YAML: ", e.msg));
+        absl::StrCat(ToAbsl(file), ":", e.mark.line + 1, ": not YAML: ", YamlFault(e)));
   }
   RETURN_IF_ERROR(reader.Result());
   return rules;

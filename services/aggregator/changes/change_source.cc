@@ -25,11 +25,12 @@ constexpr absl::Duration kHeartbeat = absl::Seconds(5);
 
 ChangeSource::ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
                            const std::optional<Cursor>& cursor, FollowedChanges changes,
-                           ChangeDispatcher::Handle watch)
+                           std::string operators, ChangeDispatcher::Handle watch)
     : store_(store),
       feed_(feed),
       clock_(clock),
       changes_(changes),
+      operators_(std::move(operators)),
       watch_(std::move(watch)),
       cursor_feed_(cursor ? cursor->feed : ""),
       sent_at_(clock.MonotonicNow()) {
@@ -87,7 +88,7 @@ absl::Status ChangeSource::CheckFeed() {
 absl::Status ChangeSource::BeginSnapshot() {
   ASSIGN_OR_RETURN(snapshot_cursor_, feed_.Last());
   in_snapshot_ = true;
-  runs_done_ = changes_ == FollowedChanges::kRevocations;
+  runs_done_ = changes_ == FollowedChanges::kIdentities;
   runs_page_.clear();
   ready_.emplace_back().mutable_snapshot_begin()->set_feed(feed_identity_);
   return absl::OkStatus();
@@ -108,6 +109,8 @@ absl::Status ChangeSource::ContinueSnapshot() {
   for (const RevocationRecord& revocation : revocations) {
     ready_.emplace_back().mutable_revoked()->set_subject(revocation.subject);
   }
+  ASSIGN_OR_RETURN(const auto operators, store_.NewestOfEach(operators_));
+  for (const IssuedRecord& newest : operators) AddOperator(newest);
   Event& end = ready_.emplace_back();
   end.mutable_snapshot_end();
   SetCursor(end, snapshot_cursor_);
@@ -150,8 +153,8 @@ absl::Status ChangeSource::ReadChanges() {
 
 bool ChangeSource::Sends(ChangeKind kind) const {
   switch (changes_) {
-    case FollowedChanges::kRevocations:
-      return kind == ChangeKind::kRevoked;
+    case FollowedChanges::kIdentities:
+      return kind == ChangeKind::kRevoked || kind == ChangeKind::kOperator;
     case FollowedChanges::kRuns:
       return kind != ChangeKind::kResult;
     case FollowedChanges::kAll:
@@ -198,6 +201,12 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
     case ChangeKind::kRevoked:
       ready_.emplace_back().mutable_revoked()->set_subject(change.text);
       break;
+    case ChangeKind::kOperator: {
+      ASSIGN_OR_RETURN(const auto newest, store_.NewestIssued(change.text));
+      if (!newest) return absl::OkStatus();  // expired long ago
+      AddOperator(*newest);
+      break;
+    }
   }
   StampLast(change);
   return absl::OkStatus();
@@ -223,6 +232,13 @@ bool ChangeSource::SendsPairsOf(const RunRecord& run) const {
 
 void ChangeSource::AddRun(const RunRecord& run) {
   *ready_.emplace_back().mutable_run() = ToProto(run);
+}
+
+void ChangeSource::AddOperator(const IssuedRecord& newest) {
+  v1::FollowChangesResponse::OperatorRecorded& recorded =
+      *ready_.emplace_back().mutable_operator_recorded();
+  recorded.set_uri(newest.uri);
+  *recorded.mutable_expires() = ToTimestamp(newest.expires_at);
 }
 
 // Returns a new entry for a pair: in the last ready event if it fits there, otherwise in a new

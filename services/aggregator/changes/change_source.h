@@ -17,8 +17,9 @@
 
 namespace muster {
 
-// The changes that a follower receives: revocations, runs without their pairs, or all.
-enum class FollowedChanges { kRevocations, kRuns, kAll };
+// The changes that a follower receives: revocations and operators, also runs without their pairs,
+// or all.
+enum class FollowedChanges { kIdentities, kRuns, kAll };
 
 // Not thread-safe (a stream makes one call at a time). Holds one page of rows and of changes.
 class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
@@ -29,9 +30,10 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
     std::string feed;
   };
 
-  // `cursor`: continue after it; nullopt, or a cursor of another feed: begin with a snapshot.
+  // `cursor`: continue after it; nullopt, or a cursor of another feed: begin with a snapshot. The
+  // URI of each operator begins with `operators`.
   ChangeSource(StateStore& store, ChangeFeed& feed, const Clock& clock,
-               const std::optional<Cursor>& cursor, FollowedChanges changes,
+               const std::optional<Cursor>& cursor, FollowedChanges changes, std::string operators,
                ChangeDispatcher::Handle watch);
 
   // Sends only the pairs of `run`, and ends.
@@ -51,6 +53,7 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   bool Sends(ChangeKind kind) const;
   bool SendsPairsOf(const RunRecord& run) const;
   void AddRun(const RunRecord& run);
+  void AddOperator(const IssuedRecord& newest);
   v1::FollowChangesResponse::PairChanged* NewPair(const std::string& run,
                                                   const std::string& plugin);
   void AddPair(const std::string& run, PairRecord record);
@@ -61,6 +64,7 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   ChangeFeed& feed_;
   const Clock& clock_;
   const FollowedChanges changes_;
+  const std::string operators_;
   const ChangeDispatcher::Handle watch_;
   const bool follows_ = true;  // false: the stream ends after runs_with_pairs_
 

@@ -45,6 +45,10 @@ std::string Word(const v1::FollowChangesResponse& event) {
     case v1::FollowChangesResponse::kRevoked:
       word = absl::StrCat("revoked:", event.revoked().subject());
       break;
+    case v1::FollowChangesResponse::kOperatorRecorded:
+      word = absl::StrCat("operator:", event.operator_recorded().uri(), "<",
+                          event.operator_recorded().expires().seconds());
+      break;
     case v1::FollowChangesResponse::kHeartbeat:
       word = "heartbeat";
       break;
@@ -79,7 +83,8 @@ class ChangeSourceTest : public ::testing::Test {
                       const std::string& feed = "") {
     std::optional<ChangeSource::Cursor> position;
     if (cursor) position = {*cursor, feed};
-    return {harness_->state(), harness_->feed(), clock_, position, changes, nullptr};
+    return {harness_->state(), harness_->feed(),   clock_, position,
+            changes,           "spiffe://f/user/", nullptr};
   }
 
   // Returns all events that are ready now.
@@ -231,10 +236,28 @@ TEST_F(ChangeSourceTest, FollowerOfRunsGetsNoPairs) {
   EXPECT_EQ(ReadAll(source), absl::StrCat("run:00@", Last()));  // it is running now
 }
 
-TEST_F(ChangeSourceTest, FollowerOfRevocationsGetsNothingElse) {
+TEST_F(ChangeSourceTest, OperatorsAreSentWithTheirNewestCertificate) {
+  const auto record = [this](const std::string& uri, const std::string& serial, int64_t seconds,
+                             bool of_operator) {
+    Apply(RecordIssued{.issued = {.uri = uri,
+                                  .issuer = "i",
+                                  .serial = serial,
+                                  .issued_at = seconds,
+                                  .expires_at = seconds * 1'000'000},
+                       .of_operator = of_operator});
+  };
+  record("spiffe://f/user/ann", "1", 7, true);
+  record("spiffe://f/service/jobs/j", "2", 8, false);
+  ChangeSource source = Follow(std::nullopt, FollowedChanges::kIdentities);
+  EXPECT_EQ(ReadAll(source), absl::StrCat("begin operator:spiffe://f/user/ann<7 end@", Last()));
+  record("spiffe://f/user/ann", "3", 9, true);
+  EXPECT_EQ(ReadAll(source), absl::StrCat("operator:spiffe://f/user/ann<9@", Last()));
+}
+
+TEST_F(ChangeSourceTest, FollowerOfIdentitiesGetsNothingElse) {
   Plan(kRun, {"n1", "n2"});
   Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
-  ChangeSource source = Follow(std::nullopt, FollowedChanges::kRevocations);
+  ChangeSource source = Follow(std::nullopt, FollowedChanges::kIdentities);
   EXPECT_EQ(ReadAll(source), absl::StrCat("begin revoked:spiffe://f/user/eve end@", Last()));
   Plan(kOther, {"n1"});
   Apply(Genuine(KeyOf("n1"), "{}"));
@@ -257,7 +280,7 @@ TEST_F(ChangeSourceTest, RevocationAfterManyOtherChangesIsSentAtOnce) {
   Plan(kRun, {"n1"});
   for (int i = 0; i < 1200; ++i) Apply(PinRun{.run = kRun, .pinned = i % 2 == 0, .at = i});
   Apply(Revoke{{.subject = "spiffe://f/user/eve"}});
-  ChangeSource source = Follow(first, FollowedChanges::kRevocations);
+  ChangeSource source = Follow(first, FollowedChanges::kIdentities);
   EXPECT_EQ(ReadAll(source), absl::StrCat("heartbeat@", first + 500, " heartbeat@", first + 1000,
                                           " revoked:spiffe://f/user/eve@", Last()));
 }

@@ -132,9 +132,11 @@ absl::StatusOr<SignedCertificate> Authorities::SignForMember(const NodeRecord& m
 
 absl::Status Authorities::LoadOperators() {
   ASSIGN_OR_RETURN(const auto issued, store_.NewestOfEach(operators_.prefix()));
+  RecordedOperators::Expiries expires;
   for (const IssuedRecord& record : issued) {
-    operators_.Add(record.uri, absl::FromUnixMicros(record.expires_at));
+    expires[record.uri] = absl::FromUnixMicros(record.expires_at);
   }
+  operators_.Replace(std::move(expires));
   return absl::OkStatus();
 }
 
@@ -170,9 +172,10 @@ IssuedRecord Authorities::RecordOf(const std::string& uri, const Certificate& ce
 absl::Status Authorities::Record(IssuedRecord record, std::string renewed, std::string vouched_by) {
   const std::string uri = record.uri;
   const int64_t expires_at = record.expires_at;
+  const bool of_operator = uri.starts_with(operators_.prefix());
   ASSIGN_OR_RETURN(const auto recorded,
                    store_.ApplyAndWait(RecordIssued{std::move(record), "", std::move(renewed),
-                                                    std::move(vouched_by)}));
+                                                    std::move(vouched_by), of_operator}));
   switch (recorded.verdict) {
     case RecordIssued::Verdict::kRevoked:
       return errors::CertificateRevoked(uri);

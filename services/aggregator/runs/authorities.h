@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "services/aggregator/runs/recorded_operators.h"
 #include "services/common/base/clock.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/key_wrap.h"
+#include "services/common/identity/recorded_operators.h"
 #include "services/common/store/state_store.h"
 
 namespace muster {

@@ -303,7 +303,7 @@ absl::Status Config::Parse(std::string_view text, std::string_view file) {
       }
     }
   } catch (const YAML::Exception& e) {
-    reader.Problem(e.mark.line + 1, "", absl::StrCat("not YAML: ", e.msg));
+    reader.Problem(e.mark.line + 1, "", absl::StrCat("not YAML: ", YamlFault(e)));
   }
   read_line_ = reader.lines();
   return reader.problems().empty() ? absl::OkStatus() : Failure(reader.problems());

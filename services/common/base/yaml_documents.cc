@@ -1,5 +1,6 @@
 #include "services/common/base/yaml_documents.h"
 
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 
 #include <sstream>
@@ -37,6 +38,11 @@ std::vector<YAML::Node> LoadYamlDocuments(const std::string& text) {
     }
   }
   return YAML::LoadAll(text);
+}
+
+std::string YamlFault(const YAML::Exception& fault) {
+  const bool deep = dynamic_cast<const YAML::DeepRecursion*>(&fault) != nullptr;
+  return deep ? "it is nested too deeply; use fewer levels of lists and maps" : fault.msg;
 }
 
 }  // namespace muster

@@ -27,5 +27,23 @@ TEST(LoadYamlDocumentsTest, ManyDocumentsAreRefused) {
   EXPECT_THROW(LoadYamlDocuments(text), YAML::ParserException);
 }
 
+TEST(YamlFaultTest, DeepNestingIsNamed) {
+  try {
+    LoadYamlDocuments(std::string(10'000, '['));
+    FAIL();
+  } catch (const YAML::Exception& fault) {
+    EXPECT_EQ(YamlFault(fault), "it is nested too deeply; use fewer levels of lists and maps");
+  }
+}
+
+TEST(YamlFaultTest, OtherFaultsAreThoseOfTheParser) {
+  try {
+    LoadYamlDocuments("a: [");
+    FAIL();
+  } catch (const YAML::Exception& fault) {
+    EXPECT_EQ(YamlFault(fault), fault.msg);
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -313,6 +313,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "RECORDS_DAMAGED") {
     return "Check the disk of the node, and what the command has done.";
   }
+  if (reason == "RECORD_REFUSED") {
+    return "Check on the node what the command has done. Then find the relay on the route, or the agent, that sends such records: it is damaged, outdated or in other hands.";
+  }
   if (reason == "REVOCATIONS_DAMAGED") {
     return "Sign the command again when the relay of the node is connected to the aggregator.";
   }

@@ -121,6 +121,12 @@ absl::Status InvalidOffset(int64_t offset) {
                    "Count raw bytes from 0.");
 }
 
+absl::Status InvalidOpenResponse(int64_t offset, int64_t size, int64_t chunk_max) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_OPEN_RESPONSE",
+                   absl::StrCat("the answer to OpenUpload continues at byte ", offset, " of ", size, " with chunks of ", chunk_max, " bytes, which is not possible"),
+                   "The relay or service that this program is connected to is faulty: name another one in its configuration, and replace the faulty one.");
+}
+
 absl::Status ChunkTooLarge(int64_t size, int64_t limit) {
   return MakeError(absl::StatusCode::kInvalidArgument, "CHUNK_TOO_LARGE",
                    absl::StrCat("the chunk has ", size, " raw bytes, more than ", limit),

@@ -47,6 +47,8 @@ absl::Status UploadStalled();
 absl::Status OffsetTooHigh(int64_t offset, int64_t expected);
 // INVALID_ARGUMENT, INVALID_OFFSET.
 absl::Status InvalidOffset(int64_t offset);
+// INVALID_ARGUMENT, INVALID_OPEN_RESPONSE.
+absl::Status InvalidOpenResponse(int64_t offset, int64_t size, int64_t chunk_max);
 // INVALID_ARGUMENT, CHUNK_TOO_LARGE.
 absl::Status ChunkTooLarge(int64_t size, int64_t limit);
 // INVALID_ARGUMENT, INVALID_CHUNK.

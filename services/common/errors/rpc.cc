@@ -114,6 +114,12 @@ absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit) {
                         absl::Seconds(1));
 }
 
+absl::Status MessageTooLarge(int64_t bytes, int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "MESSAGE_TOO_LARGE",
+                   absl::StrCat("a message of ", bytes, " bytes is larger than the ", limit, " bytes that this identity may send"),
+                   "Send smaller messages, for example a plan with fewer nodes.");
+}
+
 absl::Status TooManyCalls(int64_t limit) {
   return WithRetryAfter(MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_CALLS",
                    absl::StrCat("this identity makes more than ", limit, " calls per second"),

@@ -46,6 +46,8 @@ absl::Status TooManyRequestBytes(int64_t limit);
 absl::Status TooManyAnswerBytes(int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_STREAMS_OF_CALLER.
 absl::Status TooManyStreamsOfCaller(std::string_view method, int64_t limit);
+// RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE.
+absl::Status MessageTooLarge(int64_t bytes, int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_CALLS.
 absl::Status TooManyCalls(int64_t limit);
 // RESOURCE_EXHAUSTED, TOO_MANY_WAITING_CALLS.

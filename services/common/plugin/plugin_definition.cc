@@ -284,8 +284,9 @@ absl::StatusOr<PluginDefinition> ParsePluginDefinition(std::string_view yaml,
     }
     reader.Read(documents[0]);
   } catch (const YAML::Exception& e) {
-    return errors::InvalidPluginDefinition(absl::StrCat(
-        ToAbsl(file), ":", e.mark.is_null() ? 1 : e.mark.line + 1, ": ", "invalid YAML: ", e.msg));
+    return errors::InvalidPluginDefinition(absl::StrCat(ToAbsl(file), ":",
+                                                        e.mark.is_null() ? 1 : e.mark.line + 1,
+                                                        ": ", "invalid YAML: ", YamlFault(e)));
   }
   RETURN_IF_ERROR(reader.Result());
   return definition;

@@ -74,6 +74,9 @@ void ConnectionCloser::Check(const Floods& floods) {
         "closed connections whose client sent too many frames or unfinished messages",
         {{"closed", static_cast<int64_t>(closed)}});
   }
+  for (size_t refused = DrainRefusedMessages(); refused > 0; --refused) {
+    metrics_.CountRefused(absl::StatusCode::kResourceExhausted);
+  }
   std::vector<int> ports;
   for (const Listener& listener : listeners_) ports.push_back(listener.port);
   OpenConnections connections(ports);

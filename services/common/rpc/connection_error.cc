@@ -18,6 +18,7 @@ namespace {
 
 constexpr absl::string_view kCannotConnect = "cannot connect to ";
 constexpr absl::string_view kCannotFind = "cannot find the address of ";
+constexpr absl::string_view kKeepaliveTimeout = "keepalive watchdog timeout";
 constexpr std::string_view kUnreachable = "UNREACHABLE";
 constexpr std::string_view kProxyFailed = "PROXY_FAILED";
 constexpr std::string_view kCertificateRefused = "SERVER_CERTIFICATE_REFUSED";
@@ -53,6 +54,9 @@ std::optional<std::string> CertificateFault(absl::string_view cause) {
 }  // namespace
 
 absl::Status ConnectionErrorOf(const std::string& message) {
+  if (absl::StrContains(message, kKeepaliveTimeout)) {
+    return errors::Unreachable("the connection was lost: the other side has stopped to answer");
+  }
   if (const auto target = After(message, "DNS resolution failed for ")) {
     // "HOST:PORT: C-ares status is not ARES_SUCCESS qtype=A name=HOST is_balancer=0: WHY"
     const size_t end = target->find(": ");

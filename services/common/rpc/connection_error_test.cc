@@ -33,6 +33,14 @@ class ConnectionErrorTest : public ::testing::Test {
   }
 };
 
+TEST_F(ConnectionErrorTest, ConnectionWithoutAnswersToPingsIsLost) {
+  const absl::Status status = ConnectionErrorOf("keepalive watchdog timeout");
+  EXPECT_EQ(ReasonOf(status), "UNREACHABLE");
+  EXPECT_EQ(status.message(), "the connection was lost: the other side has stopped to answer");
+  EXPECT_NE(NextStepOf(status), "");
+  EXPECT_FALSE(IsUnconnected(status)) << "calls on the connection may have taken effect";
+}
+
 TEST_F(ConnectionErrorTest, AddressOfTheProxyIsNamedAsSuch) {
   setenv("https_proxy", "http://me:secret@127.0.0.1:3128/", 1);
   EXPECT_EQ(

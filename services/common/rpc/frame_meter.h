@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "services/common/rpc/message_meter.h"
@@ -36,6 +38,10 @@ inline constexpr int kMaxWindowUpdatesPerSecond = 100'000;
 // take memory until their answers are sent. Not thread-safe.
 class FrameMeter {
  public:
+  // `max_message_bytes` is the largest message: see MessageMeter.
+  explicit FrameMeter(uint64_t max_message_bytes = std::numeric_limits<uint64_t>::max())
+      : messages_(max_message_bytes) {}
+
   // Reads the next bytes. Returns an empty text, or what there is too much of; the connection has
   // to be closed then. `now` is monotonic.
   std::string_view Read(std::string_view bytes, absl::Duration now);
@@ -43,6 +49,9 @@ class FrameMeter {
   // Returns how many calls the client began or reset since the previous call.
   int TakeOpened() { return std::exchange(opened_, 0); }
   int TakeReset() { return std::exchange(reset_, 0); }
+
+  // Returns the calls to end for a message that is too large, since the previous call.
+  std::vector<MessageMeter::TooLarge> TakeTooLarge() { return messages_.TakeTooLarge(); }
 
   // Returns the bytes of messages that have not arrived whole.
   size_t unfinished() const { return messages_.unfinished(); }

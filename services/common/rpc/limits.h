@@ -30,10 +30,16 @@ inline constexpr int kUploadWindowLarge = 16 * 1024 * 1024;
 // The least that each may send, however many are open: 5 MB/s each.
 inline constexpr int kUploadWindowSmall = 512 * 1024;
 
-// A message is at most a chunk with its header; a plan of 100,000 nodes (CreateRun) is the only
-// other large one and has to fit as well. gRPC refuses a larger one when all of it has arrived:
-// message_meter.h bounds that.
+// The largest message of an operator, relay or service: a plan of 100,000 nodes (CreateRun,
+// SubmitJob) has to fit. A larger one is refused when its length arrives (frame_guard.h).
 inline constexpr int kMaxMessageBytes = 8 * 1024 * 1024;
+
+// The same for the sources of results: nodes, pairs and plugins. The largest are chunks, and
+// heartbeats with 1,000 activities.
+inline constexpr int kMaxSourceMessageBytes = 2 * 1024 * 1024;
+
+// The same for viewers, which name a run.
+inline constexpr int kMaxViewerMessageBytes = 64 * 1024;
 
 // The same for a service without uploads and plans. The largest are batches of heartbeats: of 1
 // MiB, with a list of the senders without changes.
@@ -76,6 +82,9 @@ inline constexpr int kHandshakeTimeoutMs = 10'000;
 
 // Streams of one connection. A gateway or a relay carries many deliveries over one.
 inline constexpr int kMaxStreamsPerConnection = 1024;
+
+// The same of the program of one node, one pair or a viewer, which forwards nothing.
+inline constexpr int kMaxStreamsOfNode = 512;
 
 // The same at listeners for peers without a certificate, and of the health service: a peer has one
 // or two calls.

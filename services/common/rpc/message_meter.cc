@@ -23,7 +23,15 @@ bool MessageMeter::Read(uint32_t stream, std::string_view bytes) {
       ++message.received;
       ++unfinished_;
       bytes.remove_prefix(1);
-      if (message.received == kPrefix) message.size += kPrefix;
+      if (message.received == kPrefix) {
+        if (message.size > max_bytes_) {
+          too_large_.push_back({stream, message.size});
+          unfinished_ -= message.received;
+          streams_.erase(found);
+          return true;
+        }
+        message.size += kPrefix;
+      }
     } else {
       const auto read =
           static_cast<size_t>(std::min<uint64_t>(bytes.size(), message.size - message.received));
@@ -45,6 +53,11 @@ void MessageMeter::End(uint32_t stream) {
   if (found == streams_.end()) return;
   unfinished_ -= found->second.received;
   streams_.erase(found);
+}
+
+std::vector<MessageMeter::TooLarge> MessageMeter::TakeTooLarge() {
+  MutexLock lock(mutex_);
+  return std::exchange(too_large_, {});
 }
 
 size_t MessageMeter::unfinished() const {

@@ -4,7 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -27,6 +30,17 @@ inline constexpr size_t kMaxStreams = 2048;
 // it. Thread-safe.
 class MessageMeter {
  public:
+  // `max_bytes` is the largest message, without its prefix.
+  explicit MessageMeter(uint64_t max_bytes = std::numeric_limits<uint64_t>::max())
+      : max_bytes_(max_bytes) {}
+
+  // A message that its prefix declares larger than `max_bytes`. The further data of its stream is
+  // ignored.
+  struct TooLarge {
+    uint32_t stream = 0;
+    uint64_t bytes = 0;
+  };
+
   // A stream begins. Data of other streams is ignored: it may follow the end that the server gave
   // to a call. Returns false if kMaxStreams have not ended.
   bool Begin(uint32_t stream);
@@ -37,6 +51,9 @@ class MessageMeter {
 
   // The stream has ended, or its client sends nothing more.
   void End(uint32_t stream);
+
+  // Returns the messages that are too large since the previous call: their calls have to end.
+  std::vector<TooLarge> TakeTooLarge();
 
   // Returns the unfinished bytes of all streams.
   size_t unfinished() const;
@@ -50,8 +67,10 @@ class MessageMeter {
     uint64_t size = 0;  // with the prefix; unknown until it was received
   };
 
+  const uint64_t max_bytes_;
   mutable Mutex mutex_;
   absl::flat_hash_map<uint32_t, Message> streams_ ABSL_GUARDED_BY(mutex_);
+  std::vector<TooLarge> too_large_ ABSL_GUARDED_BY(mutex_);
   size_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

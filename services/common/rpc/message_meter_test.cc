@@ -47,6 +47,23 @@ TEST(MessageMeterTest, MessageOfAnyDeclaredLengthIsBounded) {
   EXPECT_FALSE(meter.Read(1, mebibyte));
 }
 
+TEST(MessageMeterTest, MessageAboveTheLimitIsReportedWhenItsLengthArrives) {
+  MessageMeter meter(10);
+  meter.Begin(1);
+  meter.Begin(3);
+  EXPECT_TRUE(meter.Read(3, Prefix(10) + "abc"));
+  EXPECT_TRUE(meter.Read(1, Prefix(1) + "a" + Prefix(11).substr(0, 4)));
+  EXPECT_TRUE(meter.TakeTooLarge().empty());
+  EXPECT_TRUE(meter.Read(1, Prefix(11).substr(4) + "abc"));
+  const auto too_large = meter.TakeTooLarge();
+  ASSERT_EQ(too_large.size(), 1u);
+  EXPECT_EQ(too_large[0].stream, 1u);
+  EXPECT_EQ(too_large[0].bytes, 11u);
+  EXPECT_EQ(meter.unfinished(), 8u) << "of the other stream";
+  EXPECT_TRUE(meter.Read(1, Prefix(11)));
+  EXPECT_TRUE(meter.TakeTooLarge().empty()) << "the call was reported";
+}
+
 // A client that has not yet learned of the end of its call sends on.
 TEST(MessageMeterTest, DataAfterTheEndOfAStreamIsIgnored) {
   MessageMeter meter;

@@ -19,7 +19,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/clock.h"
-#include "services/common/base/error.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -37,6 +36,7 @@
 #include "services/common/rpc/limits.h"
 #include "services/common/rpc/peer.h"
 #include "services/common/rpc/process.h"
+#include "services/common/rpc/refusal_text.h"
 #include "services/common/rpc/status.h"
 #include "services/common/rpc/unacked_settings.h"
 
@@ -66,12 +66,10 @@ std::string ConnectionKey(const grpc::AuthContext& context) {
   return values.empty() ? "" : std::string(values[0].data(), values[0].size());
 }
 
-// Refusals of a gate cannot carry details, so the message holds the reason.
 grpc::Status ToGateStatus(const absl::Status& status, const RpcMetrics& metrics) {
   if (status.ok()) return grpc::Status::OK;
   metrics.CountRefused(status.code());
-  return {static_cast<grpc::StatusCode>(status.code()),
-          absl::StrCat(ReasonOf(status), ": ", status.message(), ". ", NextStepOf(status))};
+  return {static_cast<grpc::StatusCode>(status.code()), RefusalText(status)};
 }
 
 // The gate of a listener for peers without a certificate: admits the methods of one service, and of

@@ -65,6 +65,62 @@ TEST(ServerLimitsTest, MessageAboveTheLimitIsRefused) {
   EXPECT_TRUE(absl::IsResourceExhausted(OpenShareCall(channel, 100'001).Await()));
 }
 
+TEST(ServerLimitsTest, MessageAboveTheLimitOfItsRoleIsRefusedWhenItsLengthArrives) {
+  StreamServer server;
+  std::promise<void> opened;
+  server.open_share = [&](auto* context, const auto* request, auto* response) {
+    opened.set_value();
+    return Answer(server.runtime(), context, kOpenShare, {*request, response},
+                  [](Call& call) { return call.Authorize(Resource::Own()); });
+  };
+  constexpr size_t kSize = 3 << 20;
+  const absl::Status refused = OpenShareCall(server.ConnectNode("n1"), kSize).Await();
+  EXPECT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_TRUE(refused.message().find("MESSAGE_TOO_LARGE: ") != absl::string_view::npos) << refused;
+
+  // A peer that sends only the length, and then another call on its connection.
+  const auto credential = server.IssueNode("n2");
+  RawHttp2Client peer(server.port(), credential.chain, credential.key);
+  EXPECT_TRUE(peer.AckSettings());
+  const std::string length("\0\0\x30\0\0", 5);
+  EXPECT_TRUE(peer.Send(peer.NextHeaders(kOpenShare) +
+                        Http2Frame(FrameType::kData, 0, peer.stream(), length)));
+  EXPECT_TRUE(peer.AwaitBytes("MESSAGE_TOO_LARGE: "));
+  EXPECT_TRUE(
+      peer.Send(peer.NextHeaders(kOpenShare) +
+                Http2Frame(FrameType::kData, kEndStream, peer.stream(), std::string(5, '\0'))));
+  opened.get_future().wait();
+}
+
+TEST(ServerLimitsTest, RelayMaySendLargerMessages) {
+  RelayScript script;  // outlives the calls
+  std::promise<size_t> received;
+  script.on_start = [](RelayStream& stream) { stream.ReadNext(); };
+  script.on_message = [&](RelayStream& stream, const v1::RelayHeartbeatsRequest& message) {
+    received.set_value(message.ByteSizeLong());
+    stream.End(absl::OkStatus());
+  };
+  StreamServer server;
+  server.Serve(script, {});
+  const auto stub = v1::HeartbeatService::NewStub(server.ConnectRelay("r1"));
+  grpc::ClientContext context;
+  context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+  v1::RelayHeartbeatsRequest request;
+  request.add_senders()->set_attach_statement(std::string(3 << 20, 'x'));
+  const auto stream = stub->RelayHeartbeats(&context);
+  EXPECT_TRUE(stream->Write(request));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::StatusCode::OK);
+  EXPECT_EQ(received.get_future().get(), request.ByteSizeLong());
+}
+
+TEST(ServerLimitsTest, StreamsOfTheRoleAreAnnounced) {
+  StreamServer server;
+  const auto credential = server.IssueNode("n1");
+  RawHttp2Client peer(server.port(), credential.chain, credential.key);
+  constexpr uint16_t kMaxConcurrentStreams = 3;
+  EXPECT_TRUE(peer.AwaitBytes(Http2Setting(kMaxConcurrentStreams, kMaxStreamsOfNode)));
+}
+
 TEST(ServerLimitsTest, WaitingRequestsOfOneIdentityAreBoundedByTheirBytes) {
   StreamServer server;
   server.open_share = [&](auto* context, const auto* request, auto* response) {

@@ -3,8 +3,6 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include <chrono>
-#include <future>
 #include <memory>
 #include <string>
 #include <thread>
@@ -13,85 +11,20 @@
 
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
-#include "services/common/errors/rpc.h"
 #include "services/common/rpc/client_stream.h"
-#include "services/common/rpc/status.h"
-#include "services/common/rpc/stuck_readers.h"
+#include "services/common/rpc/testing/relay_stream_client.h"
 #include "services/common/rpc/testing/stream_fixture.h"
 
 namespace muster {
 namespace {
 
 using testing::Answer;
-using testing::RelayScript;
+using testing::kLarge;
+using testing::kRelayMethod;
+using testing::Queue;
 using testing::RelayStream;
-using testing::StreamServer;
-
-constexpr char kMethod[] = "/muster.v1.HeartbeatService/RelayHeartbeats";
-constexpr size_t kLarge = size_t{1} << 20;  // more than gRPC takes of a client that does not read
-
-// A client whose reads and writes the test starts.
-class Client {
- public:
-  explicit Client(const std::shared_ptr<grpc::Channel>& channel)
-      : stub_(v1::HeartbeatService::NewStub(channel)) {
-    context_.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-    stream_ = stub_->RelayHeartbeats(&context_);
-  }
-  ~Client() { context_.TryCancel(); }
-
-  void Send(int number = 0) {
-    v1::RelayHeartbeatsRequest request;
-    request.add_heard_ids(number);
-    stream_->Write(request);
-  }
-  void HalfClose() { stream_->WritesDone(); }
-  void Cancel() { context_.TryCancel(); }
-
-  // The number of the next answer, -1 at the end.
-  int Read() {
-    v1::RelayHeartbeatsResponse response;
-    return stream_->Read(&response) ? response.probes(0) : -1;
-  }
-  absl::Status End() {
-    while (Read() >= 0) {
-    }
-    return FromGrpc(stream_->Finish());
-  }
-
- private:
-  const std::unique_ptr<v1::HeartbeatService::Stub> stub_;
-  grpc::ClientContext context_;
-  std::unique_ptr<grpc::ClientReaderWriter<v1::RelayHeartbeatsRequest, v1::RelayHeartbeatsResponse>>
-      stream_;
-};
-
-class ServerStreamTest : public ::testing::Test {
- protected:
-  ServerStreamTest() {
-    script_.on_start = [](RelayStream& stream) { stream.ReadNext(); };
-    script_.on_message = [](RelayStream& stream, v1::RelayHeartbeatsRequest request) {
-      stream.Send(Answer(request.heard_ids(0)));
-      stream.ReadNext();
-    };
-  }
-
-  // Waits until the call of a client that takes no message is dropped.
-  void AwaitDropped() {
-    while (DropStuckReaders(server_.canceller, SystemClock(), absl::ZeroDuration()) == 0) {
-      std::this_thread::yield();
-    }
-  }
-
-  RelayScript script_;
-  StreamServer server_;
-};
-
-ServerStreamOptions Queue(size_t messages) {
-  ServerStreamOptions options;
-  options.max_queued = messages;
-  return options;
-}
+using Client = testing::RelayStreamClient;
+using ServerStreamTest = testing::RelayStreamTest;
 
 TEST_F(ServerStreamTest, MessagesAreAnsweredInOrder) {
   server_.Serve(script_, Queue(100));
@@ -109,7 +42,7 @@ TEST_F(ServerStreamTest, SilentClientIsEndedAtTheDeadline) {
   server_.Serve(script_);
   Client client(server_.ConnectRelay("r1"));
   ASSERT_TRUE(script_.started.Take());
-  EXPECT_EQ(server_.streams.Count(kMethod), 0);
+  EXPECT_EQ(server_.streams.Count(kRelayMethod), 0);
   server_.clock.Advance(absl::Seconds(10));
   EXPECT_EQ(ReasonOf(client.End()), "NO_FIRST_MESSAGE");
   EXPECT_EQ(ReasonOf(script_.ended.Take()->status), "NO_FIRST_MESSAGE");
@@ -143,7 +76,7 @@ TEST_F(ServerStreamTest, FirstMessageThatCannotBeReadIsRefused) {
   server_.Serve(script_);
   const auto client = std::make_shared<UnreadableClient>();
   const StreamOwner<grpc::ByteBuffer, grpc::ByteBuffer> stream(
-      UnreadableClient::Stream::Start(server_.ConnectRelay("r1"), kMethod, {}, client));
+      UnreadableClient::Stream::Start(server_.ConnectRelay("r1"), kRelayMethod, {}, client));
   EXPECT_EQ(ReasonOf(*client->ended.Take()), "NO_READABLE_MESSAGE");
 }
 
@@ -156,7 +89,7 @@ TEST_F(ServerStreamTest, CallerAtItsLimitIsRefusedAfterItsFirstMessage) {
   Client first(channel);
   first.Send(1);
   EXPECT_EQ(first.Read(), 1);
-  EXPECT_EQ(server_.streams.Count(kMethod), 1);
+  EXPECT_EQ(server_.streams.Count(kRelayMethod), 1);
   Client second(channel);
   second.Send(2);
   EXPECT_EQ(ReasonOf(second.End()), "TOO_MANY_STREAMS_OF_CALLER");
@@ -240,86 +173,6 @@ TEST_F(ServerStreamTest, CancelledClientEndsTheStream) {
   EXPECT_EQ(stream->Send(Answer(1)), Sent::kEnded);  // harmless after the end
   stream->ReadNext();
   stream->Cancel(absl::AbortedError("too late"));
-}
-
-TEST_F(ServerStreamTest, CancelEndsAStreamWhoseClientDoesNotRead) {
-  script_.on_start = [](RelayStream& stream) {
-    while (stream.Send(Answer(0, kLarge)) == Sent::kQueued) {
-    }
-  };
-  server_.Serve(script_, Queue(20));
-  Client client(server_.ConnectRelay("r1"));
-  (*script_.started.Take())->Cancel(absl::AbortedError("stuck"));
-  const auto end = script_.ended.Take();
-  EXPECT_EQ(end->status, absl::AbortedError("stuck"));
-  EXPECT_EQ(end->by, EndedBy::kThisSide);
-}
-
-TEST_F(ServerStreamTest, StuckReaderIsDropped) {
-  script_.on_start = [](RelayStream& stream) {
-    for (int i = 0; i < 10; ++i) stream.Send(Answer(i, kLarge));
-    stream.SendAndEnd(Answer(10, kLarge));
-  };
-  server_.Serve(script_, Queue(10));
-  Client client(server_.ConnectRelay("r1"));
-  ASSERT_TRUE(script_.started.Take());
-  EXPECT_EQ(script_.ended.size(), 0u);
-  AwaitDropped();
-  EXPECT_TRUE(script_.ended.Take());
-}
-
-TEST_F(ServerStreamTest, StreamOfARevokedCallerEndsWithTheReason) {
-  server_.Serve(script_);
-  Client client(server_.ConnectRelay("r1"));
-  ASSERT_TRUE(script_.started.Take());
-  server_.canceller.EndIf([](const Caller&) { return false; }, errors::CallerRevoked());
-  EXPECT_EQ(script_.ended.size(), 0u);
-  server_.canceller.EndIf([](const Caller&) { return true; }, errors::CallerRevoked());
-  EXPECT_EQ(ReasonOf(client.End()), "REVOKED");
-  const auto end = script_.ended.Take();
-  ASSERT_TRUE(end);
-  EXPECT_EQ(ReasonOf(end->status), "REVOKED");
-}
-
-TEST_F(ServerStreamTest, StuckReaderThatIsRevokedIsCancelled) {
-  script_.on_start = [](RelayStream& stream) {
-    for (int i = 0; i < 10; ++i) stream.Send(Answer(i, kLarge));
-  };
-  server_.Serve(script_, Queue(10));
-  Client client(server_.ConnectRelay("r1"));
-  ASSERT_TRUE(script_.started.Take());
-  server_.canceller.EndIf([](const Caller&) { return true; }, errors::CallerRevoked());
-  EXPECT_TRUE(script_.ended.Take());
-}
-
-// The status waits for the handler, which may wait for the disk. The caller loses the call earlier.
-TEST_F(ServerStreamTest, CallOfARevokedCallerIsCancelledAfterASecond) {
-  std::promise<void> resume;
-  testing::Mailbox<int> handling;
-  script_.on_message = [&](RelayStream&, const v1::RelayHeartbeatsRequest&) {
-    handling.Put(1);
-    resume.get_future().wait();
-  };
-  server_.Serve(script_);
-  Client client(server_.ConnectRelay("r1"));
-  client.Send();
-  ASSERT_TRUE(handling.Take());
-  server_.canceller.EndIf([](const Caller&) { return true; }, errors::CallerRevoked());
-  server_.clock.Advance(absl::Seconds(2));
-  EXPECT_EQ(client.End().code(), absl::StatusCode::kCancelled);
-  resume.set_value();
-  const auto end = script_.ended.Take();
-  ASSERT_TRUE(end);
-  EXPECT_EQ(ReasonOf(end->status), "REVOKED");
-}
-
-TEST_F(ServerStreamTest, StuckReaderOfTheLastMessageIsDropped) {
-  script_.on_start = [](RelayStream& stream) { stream.SendAndEnd(Answer(1, 8 * kLarge - 99)); };
-  server_.Serve(script_);
-  Client client(server_.ConnectRelay("r1"));
-  ASSERT_TRUE(script_.started.Take());
-  AwaitDropped();
-  EXPECT_TRUE(script_.ended.Take());
 }
 
 TEST_F(ServerStreamTest, HandlerThatDidNotAuthorizeSendsNoLastMessage) {
@@ -417,7 +270,7 @@ TEST_F(ServerStreamTest, StreamsThatAreCancelledAtAnyMomentEndOnce) {
   server_.Stop();
   while (script_.ended.size() > 0) ended += script_.ended.Take().has_value() ? 1 : 0;
   EXPECT_EQ(ended, kStreams);
-  EXPECT_EQ(server_.streams.Count(kMethod), 0);
+  EXPECT_EQ(server_.streams.Count(kRelayMethod), 0);
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ struct RecordIssued {
   // kRenewalWindow.
   std::string renewed;
   std::string vouched_by = {};  // of `issued.issued_to`, as in Actor
+  bool of_operator = false;     // the feed tells other services of it
 
   enum class Verdict { kRecorded, kNotEnrolled, kRevoked, kTooMany };
   struct Result {

@@ -237,6 +237,7 @@ enum class ChangeKind {
   kRunDeleted = 3,  // the run was deleted
   kRevoked = 4,     // an identity or a certificate was revoked
   kRunCreated = 5,  // a run and its plan were created
+  kOperator = 6,    // a certificate of an operator was recorded
 };
 
 // One entry of the change feed, with the data that a follower needs.
@@ -250,7 +251,8 @@ struct ChangeRecord {
   Outcome outcome = Outcome::kPending;
   int64_t generation = 0;
   int64_t size = 0;
-  std::string text;  // kResult: the error; kRevoked: the identity, or "issuer key id:serial"
+  // kResult: the error; kRevoked: the identity, or "issuer key id:serial"; kOperator: the URI
+  std::string text;
 };
 
 struct RevocationRecord {

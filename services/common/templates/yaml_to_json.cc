@@ -102,7 +102,8 @@ absl::StatusOr<Json> YamlToJson(std::string_view text) {
     }
     return Converter().Convert(documents[0], 1);
   } catch (const YAML::Exception& e) {
-    return errors::InvalidDocument(absl::StrCat("line ", e.mark.line + 1, ": not YAML: ", e.msg));
+    return errors::InvalidDocument(
+        absl::StrCat("line ", e.mark.line + 1, ": not YAML: ", YamlFault(e)));
   }
 }
 

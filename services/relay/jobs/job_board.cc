@@ -191,15 +191,22 @@ void JobBoard::Receive(v1::JobRecords records, Done done) {
   auto& all = *records.mutable_records();
   all.erase(std::remove_if(
                 all.begin(), all.end(),
-                [](const v1::JobRecord& record) {
+                [this](const v1::JobRecord& record) {
                   const absl::Status status = ValidateJobRecord(record);
                   if (status.ok()) return false;
+                  NoteRefused(record, status);
                   LogLimited(LogLevel::kWarning, "a record of a job is dropped", record.node(),
                              {{"job", record.job()}, {"node", record.node()}, {"error", status}});
                   return true;
                 }),
             all.end());
   inbox_.Add({std::move(records), std::move(done)});
+}
+
+void JobBoard::NoteRefused(const v1::JobRecord& record, const absl::Status& why) {
+  if (const auto job = table_.FindRunning(record.job()); job != nullptr) {
+    job->NoteDropped(record.node(), why);
+  }
 }
 
 }  // namespace muster

@@ -110,6 +110,7 @@ class JobBoard : public RecordSink {
 
   // RecordSink. Drops records that ValidateJobRecord refuses: they are neither stored nor acked.
   void Receive(v1::JobRecords records, Done done) override;
+  void NoteRefused(const v1::JobRecord& record, const absl::Status& why) override;
 
   // Called on changes of the topology.
   void OnReachable() { inbox_.SetReachable(); }

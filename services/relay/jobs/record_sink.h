@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_RELAY_JOBS_RECORD_SINK_H_
 
 #include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
 
 namespace muster {
@@ -17,6 +18,9 @@ class RecordSink {
   virtual ~RecordSink() = default;
 
   virtual void Receive(v1::JobRecords records, Done done) = 0;
+
+  // A record is refused, and its stream ends. Only the root relay ends targets, and tells why.
+  virtual void NoteRefused(const v1::JobRecord& /*record*/, const absl::Status& /*why*/) {}
 };
 
 }  // namespace muster

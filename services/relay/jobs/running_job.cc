@@ -119,8 +119,9 @@ void RunningJob::Tick() {
   for (v1::JobRecord& record : made) {
     const auto dropped = dropped_.extract(record.node());
     if (dropped.empty()) continue;
+    record.mutable_final()->set_reason("RECORD_REFUSED");
     absl::StrAppend(record.mutable_final()->mutable_detail(),
-                    "; one that arrived was dropped: ", dropped.mapped());
+                    "; a record that arrived was refused: ", dropped.mapped());
   }
   AddPending(std::move(made));
   AddPending(state_.ReportLost(now, routes));

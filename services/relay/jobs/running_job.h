@@ -61,8 +61,8 @@ class RunningJob {
   absl::Status MarkAudited(bool cancellation) { return folder_->MarkAudited(cancellation); }
   // Handles a record of a node.
   void Receive(v1::JobRecord record);
-  // Remembers why a final record of a node was dropped: the one that this relay makes in its place
-  // states it.
+  // Remembers why a record of a node was refused: the final record that this relay makes in the
+  // place of the node's states it (RECORD_REFUSED).
   void NoteDropped(const std::string& node, const absl::Status& why);
   void OnReachable();
   // Each of these relays was attached (true) or lost.
@@ -102,7 +102,7 @@ class RunningJob {
   // Nothing is dispatched before: Start first ends the targets that are unknown.
   bool started_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<v1::JobRecord> pending_ ABSL_GUARDED_BY(mutex_);
-  // Targets whose final record was dropped, and why; not stored.
+  // Targets of which a record was refused, and why; not stored.
   std::map<std::string, std::string> dropped_ ABSL_GUARDED_BY(mutex_);
   int64_t end_ ABSL_GUARDED_BY(mutex_);
 };

@@ -116,6 +116,7 @@ TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
                 v1::JobRecord record;
                 EXPECT_TRUE(ParseRecord(bytes, &record).ok());
                 if (record.node() == "n1" && record.has_final()) {
+                  EXPECT_EQ(record.final().reason(), "RECORD_REFUSED");
                   details.push_back(record.final().detail());
                 }
                 return absl::OkStatus();
@@ -123,7 +124,7 @@ TEST_F(RunningJobTest, EndOfATargetWhoseFinalRecordWasDroppedStatesWhy) {
   EXPECT_EQ(details,
             std::vector<std::string>{
                 "the command may still run; it started, and its final record did not "
-                "arrive in time; one that arrived was dropped: the signature does not match"});
+                "arrive in time; a record that arrived was refused: the signature does not match"});
 }
 
 // The end of a command is decided by the time that passes, not by the date.

@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -58,6 +59,7 @@ class CountedRecords : public RecordSink {
     if (records.records_size() > 0) ++messages_[records.records(0).node()];
     waiting_.push_back(std::move(done));
   }
+  void NoteRefused(const v1::JobRecord&, const absl::Status&) override { ++refused; }
   int messages(const std::string& node) {
     MutexLock lock(mutex_);
     return messages_[node];
@@ -70,6 +72,7 @@ class CountedRecords : public RecordSink {
     }
     for (Done& done : waiting) done();
   }
+  std::atomic<int> refused = 0;
 
  private:
   Mutex mutex_;
@@ -363,6 +366,7 @@ TEST_F(AttachServiceTest, RecordThatIsMalformedOrTooLargeEndsTheStream) {
     EXPECT_EQ(ReasonOf(child.End()), "INVALID_JOB_RECORD");
   }
   EXPECT_EQ(records_.messages("n1"), 0);
+  EXPECT_EQ(records_.refused, 2);
 }
 
 TEST_F(AttachServiceTest, MessageAboutAnotherNodeEndsTheStream) {

@@ -269,7 +269,13 @@ absl::Status ChildSession::CheckRecords(const v1::JobRecords& records) const {
     return errors::InvalidAttachment("more than 256 KiB of records in one message");
   }
   for (const v1::JobRecord& record : records.records()) {
-    RETURN_IF_ERROR(ValidateJobRecord(record));
+    if (const absl::Status status = ValidateJobRecord(record); !status.ok()) {
+      // A child does not choose the reason for a target that is not downstream of it.
+      if (record.node() == name_ || parts_.topology.IsDownstreamOf(record.node(), name_)) {
+        parts_.records.NoteRefused(record, status);
+      }
+      return status;
+    }
     if (!is_relay_ && record.node() != name_) {
       return errors::InvalidAttachment("a record of another node");
     }

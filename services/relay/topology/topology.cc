@@ -169,7 +169,8 @@ absl::Status Topology::ApplyEntry(const std::string& child, TopologyEntry report
     DetachBranch(name, changes);
   }
   if (effect == UpdateEffect::kDetach) {
-    entry.is.duplicate_agent_at = reported.duplicate_agent_at;
+    // A detached entry has no statement that proves who its parent was.
+    if (entry.last_via == child) entry.is.duplicate_agent_at = reported.duplicate_agent_at;
     EndRoute(entry, changes);
   } else if (effect == UpdateEffect::kAdd) {
     entry.is = std::move(reported);

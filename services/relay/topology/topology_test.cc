@@ -102,6 +102,21 @@ TEST_F(TopologyTest, RefusalThatAChildRelayReportsFromTheFutureIsOfNow) {
   EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, clock_.Now()) << "so that it expires";
 }
 
+// It needs no statement for a node that is detached.
+TEST_F(TopologyTest, RefusalThatAnotherRelayReportsOfADetachedNodeIsIgnored) {
+  Attach("r2", true);
+  Attach("r3", true);
+  TopologyEntry reported = Descendant("n1", "r2");
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {reported}, {}, true).ok());
+  reported.attached = false;
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {reported}, {}, false).ok());
+  reported.duplicate_agent_at = clock_.Now();
+  ASSERT_TRUE(topology_.ApplyUpdate("r3", {reported}, {}, false).ok());
+  EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, absl::InfinitePast());
+  ASSERT_TRUE(topology_.ApplyUpdate("r2", {reported}, {}, false).ok());
+  EXPECT_EQ(topology_.Find("n1")->duplicate_agent_at, clock_.Now());
+}
+
 TEST_F(TopologyTest, LatestRefusalThatAChildRelayReportedIsRemembered) {
   Attach("r2", true);
   TopologyEntry reported = Descendant("n1", "r2");

@@ -84,8 +84,8 @@ class RootUpstream::RevocationsCall {
 };
 
 // The first event of the feed may request a step before follower_ is set.
-RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
-                           GetChannel aggregator, GetChannel status,
+RootUpstream::RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators,
+                           RunOffers& offers, GetChannel aggregator, GetChannel status,
                            std::function<void()> signers_known, const Clock& clock,
                            TimerService& timers, Executor& executor)
     : UpstreamBase(topology),
@@ -96,6 +96,7 @@ RootUpstream::RootUpstream(Topology& topology, Trust& trust, RunOffers& offers,
       signers_known_(std::move(signers_known)),
       revocations_([&trust](std::set<std::string> subjects) { trust.Replace(std::move(subjects)); },
                    [&trust](const std::string& subject) { trust.Revoke({subject}); }),
+      operators_(operators),
       clock_(clock),
       step_(timers, executor, [this] { Step(); }),
       follower_(std::make_unique<FeedFollower>(
@@ -118,6 +119,7 @@ std::optional<Certificate> RootUpstream::command_ca() const {
 
 void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
   offers_.HandleChange(event, [this] { NotifyListeners(); });
+  operators_.HandleChange(event);
   if (!revocations_.HandleChange(event)) return;
   if (event.has_snapshot_end()) caught_up_ = true;
   {

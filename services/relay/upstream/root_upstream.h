@@ -21,8 +21,10 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/common/identity/certificate.h"
+#include "services/common/identity/recorded_operators.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/service/feed_follower.h"
+#include "services/common/service/operator_follower.h"
 #include "services/common/service/revocation_follower.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/trust.h"
@@ -30,8 +32,8 @@
 
 namespace muster {
 
-// Follows the aggregator's change feed with its revocations and runs, and gets the command
-// revocations.
+// Follows the aggregator's change feed with its revocations, operators and runs, and gets the
+// command revocations.
 //
 // Has no thread: a task on the executor observes the connection every second, and begins and ends
 // the calls for the command revocations. Thread-safe.
@@ -39,9 +41,9 @@ class RootUpstream : public UpstreamBase {
  public:
   // The objects outlive it. `signers_known` is called on `executor` each time the aggregator has
   // sent the command revocations.
-  RootUpstream(Topology& topology, Trust& trust, RunOffers& offers, GetChannel aggregator,
-               GetChannel status, std::function<void()> signers_known, const Clock& clock,
-               TimerService& timers, Executor& executor);
+  RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators, RunOffers& offers,
+               GetChannel aggregator, GetChannel status, std::function<void()> signers_known,
+               const Clock& clock, TimerService& timers, Executor& executor);
   ~RootUpstream() override;
 
   // Upstream.
@@ -73,7 +75,8 @@ class RootUpstream : public UpstreamBase {
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;
-  RevocationFollower revocations_;  // used by HandleChange
+  RevocationFollower revocations_;  // used by HandleChange, as the next
+  OperatorFollower operators_;
   const Clock& clock_;
   mutable Mutex mutex_;
   bool stale_ ABSL_GUARDED_BY(mutex_) = true;  // the list may have changed since the last call

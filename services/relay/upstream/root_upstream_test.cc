@@ -110,8 +110,8 @@ class RootUpstreamTest : public ::testing::Test {
   void Start() {
     const auto channel = server_->InProcessChannel({});
     upstream_ = std::make_unique<RootUpstream>(
-        topology_, trust_, offers_, [channel] { return channel; }, [channel] { return channel; },
-        [this] { ++lists_; }, clock_, clock_, executor_);
+        topology_, trust_, operators_, offers_, [channel] { return channel; },
+        [channel] { return channel; }, [this] { ++lists_; }, clock_, clock_, executor_);
     clock_.Advance(absl::ZeroDuration());
   }
   void SendSnapshot() {
@@ -157,6 +157,7 @@ class RootUpstreamTest : public ::testing::Test {
   CallCanceller canceller_;
   Trust trust_{kTestFleet, [] { return std::vector<Certificate>(); }, topology_, canceller_,
                clock_};
+  RecordedOperators operators_{kTestFleet, clock_};
   RunOffers offers_{topology_, clock_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;
@@ -207,6 +208,19 @@ TEST_F(RootUpstreamTest, RevocationInTheFeedUpdatesTheListAtOnce) {
   SendRevoked("spiffe://fleet-0badcafe.muster/user/bob");
   ASSERT_TRUE(AwaitLists(2));
   EXPECT_TRUE(IsRevokedSigner("bob"));
+}
+
+TEST_F(RootUpstreamTest, GatewayForwardsOnlyOperatorsOfTheFeed) {
+  Start();
+  Caller caller{{kTestFleet, UserIdentity{"ann"}}, std::nullopt, "", ""};
+  caller.via = Identity{kTestFleet, ServiceIdentity{ServiceRole::kGateway, "g"}};
+  SendSnapshot();
+  ASSERT_TRUE(Await([&] { return !operators_.Check(caller).ok(); }));
+  v1::FollowChangesResponse recorded;
+  recorded.mutable_operator_recorded()->set_uri("spiffe://fleet-0badcafe.muster/user/ann");
+  ToProto(clock_.Now() + absl::Hours(1), recorded.mutable_operator_recorded()->mutable_expires());
+  changes_.Send(recorded);
+  EXPECT_TRUE(Await([&] { return operators_.Check(caller).ok(); }));
 }
 
 TEST_F(RootUpstreamTest, ListIsRequestedEveryMinute) {

@@ -32,6 +32,7 @@ export const nextSteps: ReadonlyMap<string, string> = new Map([
   ["POLICY_REFUSED","Correct the policy file on the node if the node is to run this image: the message names the line. docs/agent.md describes it."],
   ["POLICY_UNUSABLE","Correct the file, which docs/agent.md describes, or its mode: chmod go-w FILE. Until then nothing runs."],
   ["RECORDS_DAMAGED","Check the disk of the node, and what the command has done."],
+  ["RECORD_REFUSED","Check on the node what the command has done. Then find the relay on the route, or the agent, that sends such records: it is damaged, outdated or in other hands."],
   ["REVOCATIONS_DAMAGED","Sign the command again when the relay of the node is connected to the aggregator."],
   ["STATE_TOO_LARGE","Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits."],
   ["TIME_LIMIT","Raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment."],

@@ -147,6 +147,22 @@ bool RawHttp2Client::Drain() {
   return connected_;
 }
 
+bool RawHttp2Client::AwaitBytes(std::string_view bytes) {
+  std::string received;
+  std::array<char, 16 * 1024> next;
+  while (connected_ && received.find(bytes) == std::string::npos) {
+    const int read = SSL_read(tls_.get(), next.data(), next.size());
+    if (read > 0) {
+      received.append(next.data(), static_cast<size_t>(read));
+    } else if (SSL_get_error(tls_.get(), read) != SSL_ERROR_WANT_READ) {
+      connected_ = false;
+    } else if (!WaitFor(POLLIN, kCloseLimitMs)) {
+      return false;
+    }
+  }
+  return connected_;
+}
+
 bool RawHttp2Client::AwaitClosed() {
   while (Drain()) {
     if (!WaitFor(POLLIN, kCloseLimitMs)) return false;

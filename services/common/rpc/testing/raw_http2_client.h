@@ -64,6 +64,10 @@ class RawHttp2Client {
   // Reads until the server closes the connection; returns false after 30 s.
   bool AwaitClosed();
 
+  // Reads until the server has sent these bytes; returns false once it has closed the connection,
+  // or after 30 s.
+  bool AwaitBytes(std::string_view bytes);
+
   bool connected() const { return connected_; }
 
  private:

@@ -54,7 +54,7 @@ class ChangeFeedContract : public ::testing::TestWithParam<StoreHarnessFactory> 
     EXPECT_TRUE(changes.ok()) << changes.status();
     for (const ChangeRecord& change : *changes) {
       EXPECT_EQ(change.sequence, ++after);
-      kinds += "?rRDVC"[static_cast<int>(change.kind)];
+      kinds += "?rRDVCO"[static_cast<int>(change.kind)];
     }
     return kinds;
   }
@@ -110,9 +110,16 @@ TEST_P(ChangeFeedContract, ContainsTheChangesOfARun) {
   EXPECT_EQ((*revoked)[0].kind, ChangeKind::kRevoked);
   EXPECT_EQ((*revoked)[0].text, "spiffe://f/user/bob");
   EXPECT_EQ(*harness_->feed().Last(), 12);
+  Apply(RecordIssued{.issued = {.uri = "spiffe://f/user/ann", .issuer = "i", .serial = "1"},
+                     .of_operator = true});
+  Apply(RecordIssued{.issued = {.uri = "spiffe://f/service/jobs/j", .issuer = "i", .serial = "2"}});
+  auto recorded = harness_->feed().Read(12, 10);
+  ASSERT_EQ(recorded->size(), 1u);
+  EXPECT_EQ((*recorded)[0].kind, ChangeKind::kOperator);
+  EXPECT_EQ((*recorded)[0].text, "spiffe://f/user/ann");
   Reopen();
-  EXPECT_EQ(Kinds(), "CrRRRrRrrrDV");
-  EXPECT_EQ(*harness_->feed().Last(), 12);
+  EXPECT_EQ(Kinds(), "CrRRRrRrrrDVO");
+  EXPECT_EQ(*harness_->feed().Last(), 13);
 }
 
 TEST_P(ChangeFeedContract, LastResultPrecedesTheChangeOfItsRun) {

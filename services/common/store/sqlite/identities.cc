@@ -98,6 +98,13 @@ absl::StatusOr<RecordIssued::Result> Execute(WriteContext& context, const Record
   if (verdict != RecordIssued::Verdict::kRecorded) return RecordIssued::Result{verdict};
   const IssuedRecord& issued = command.issued;
   AddIssued(context, issued);
+  if (command.of_operator) {
+    ChangeRecord change;
+    change.at = issued.issued_at;
+    change.kind = ChangeKind::kOperator;
+    change.text = issued.uri;
+    context.AddChange(change);
+  }
   if (!command.node.empty()) return RecordIssued::Result{};
   AuditRecord record;
   record.at = issued.issued_at;

@@ -28,7 +28,7 @@ type FollowChangesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absent: start with a snapshot.
 	Cursor *int64 `protobuf:"varint,1,opt,name=cursor,proto3,oneof" json:"cursor,omitempty"`
-	// Omit pairs: send only runs and revocations.
+	// Omit pairs: send only runs, revocations and operators.
 	RunsOnly bool `protobuf:"varint,2,opt,name=runs_only,json=runsOnly,proto3" json:"runs_only,omitempty"`
 	// The feed that the cursor belongs to, from `snapshot_begin`. The stream starts with a snapshot if the
 	// server has another feed now, because it was restored from a backup. Empty: not checked.
@@ -112,6 +112,7 @@ type FollowChangesResponse struct {
 	//	*FollowChangesResponse_RunDeleted_
 	//	*FollowChangesResponse_Revoked_
 	//	*FollowChangesResponse_Heartbeat_
+	//	*FollowChangesResponse_OperatorRecorded_
 	Event         isFollowChangesResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -231,6 +232,15 @@ func (x *FollowChangesResponse) GetHeartbeat() *FollowChangesResponse_Heartbeat 
 	return nil
 }
 
+func (x *FollowChangesResponse) GetOperatorRecorded() *FollowChangesResponse_OperatorRecorded {
+	if x != nil {
+		if x, ok := x.Event.(*FollowChangesResponse_OperatorRecorded_); ok {
+			return x.OperatorRecorded
+		}
+	}
+	return nil
+}
+
 type isFollowChangesResponse_Event interface {
 	isFollowChangesResponse_Event()
 }
@@ -264,6 +274,10 @@ type FollowChangesResponse_Heartbeat_ struct {
 	Heartbeat *FollowChangesResponse_Heartbeat `protobuf:"bytes,16,opt,name=heartbeat,proto3,oneof"`
 }
 
+type FollowChangesResponse_OperatorRecorded_ struct {
+	OperatorRecorded *FollowChangesResponse_OperatorRecorded `protobuf:"bytes,17,opt,name=operator_recorded,json=operatorRecorded,proto3,oneof"`
+}
+
 func (*FollowChangesResponse_SnapshotBegin_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_SnapshotEnd_) isFollowChangesResponse_Event() {}
@@ -277,6 +291,8 @@ func (*FollowChangesResponse_RunDeleted_) isFollowChangesResponse_Event() {}
 func (*FollowChangesResponse_Revoked_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_Heartbeat_) isFollowChangesResponse_Event() {}
+
+func (*FollowChangesResponse_OperatorRecorded_) isFollowChangesResponse_Event() {}
 
 type FollowChangesResponse_SnapshotBegin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -597,6 +613,61 @@ func (x *FollowChangesResponse_Revoked) GetSubject() string {
 	return ""
 }
 
+// An operator has a recorded certificate.
+type FollowChangesResponse_OperatorRecorded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "spiffe://FLEET/user/NAME".
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// The expiry of the newest certificate.
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expires,proto3" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowChangesResponse_OperatorRecorded) Reset() {
+	*x = FollowChangesResponse_OperatorRecorded{}
+	mi := &file_muster_v1_changes_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowChangesResponse_OperatorRecorded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowChangesResponse_OperatorRecorded) ProtoMessage() {}
+
+func (x *FollowChangesResponse_OperatorRecorded) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_changes_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowChangesResponse_OperatorRecorded.ProtoReflect.Descriptor instead.
+func (*FollowChangesResponse_OperatorRecorded) Descriptor() ([]byte, []int) {
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 6}
+}
+
+func (x *FollowChangesResponse_OperatorRecorded) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *FollowChangesResponse_OperatorRecorded) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
 // Sent every few seconds without a change that the caller gets: the stream is alive.
 type FollowChangesResponse_Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -606,7 +677,7 @@ type FollowChangesResponse_Heartbeat struct {
 
 func (x *FollowChangesResponse_Heartbeat) Reset() {
 	*x = FollowChangesResponse_Heartbeat{}
-	mi := &file_muster_v1_changes_proto_msgTypes[8]
+	mi := &file_muster_v1_changes_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -618,7 +689,7 @@ func (x *FollowChangesResponse_Heartbeat) String() string {
 func (*FollowChangesResponse_Heartbeat) ProtoMessage() {}
 
 func (x *FollowChangesResponse_Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_changes_proto_msgTypes[8]
+	mi := &file_muster_v1_changes_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -631,7 +702,7 @@ func (x *FollowChangesResponse_Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowChangesResponse_Heartbeat.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_Heartbeat) Descriptor() ([]byte, []int) {
-	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 6}
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 7}
 }
 
 var File_muster_v1_changes_proto protoreflect.FileDescriptor
@@ -645,7 +716,7 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"\x04feed\x18\x04 \x01(\tR\x04feed\x12 \n" +
 	"\fpairs_of_run\x18\x05 \x01(\tR\n" +
 	"pairsOfRunB\t\n" +
-	"\a_cursorJ\x04\b\x03\x10\x04\"\xc1\b\n" +
+	"\a_cursorJ\x04\b\x03\x10\x04\"\xff\t\n" +
 	"\x15FollowChangesResponse\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x01R\x06cursor\x88\x01\x01\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12W\n" +
@@ -657,7 +728,8 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"\vrun_deleted\x18\x0e \x01(\v2+.muster.v1.FollowChangesResponse.RunDeletedH\x00R\n" +
 	"runDeleted\x12D\n" +
 	"\arevoked\x18\x0f \x01(\v2(.muster.v1.FollowChangesResponse.RevokedH\x00R\arevoked\x12J\n" +
-	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x1a#\n" +
+	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x12`\n" +
+	"\x11operator_recorded\x18\x11 \x01(\v21.muster.v1.FollowChangesResponse.OperatorRecordedH\x00R\x10operatorRecorded\x1a#\n" +
 	"\rSnapshotBegin\x12\x12\n" +
 	"\x04feed\x18\x01 \x01(\tR\x04feed\x1a\r\n" +
 	"\vSnapshotEnd\x1a\xc9\x01\n" +
@@ -678,7 +750,10 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"RunDeleted\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x1a#\n" +
 	"\aRevoked\x12\x18\n" +
-	"\asubject\x18\x01 \x01(\tR\asubject\x1a\v\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x1aZ\n" +
+	"\x10OperatorRecorded\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x124\n" +
+	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x1a\v\n" +
 	"\tHeartbeatB\a\n" +
 	"\x05eventB\t\n" +
 	"\a_cursor2e\n" +
@@ -697,40 +772,43 @@ func file_muster_v1_changes_proto_rawDescGZIP() []byte {
 	return file_muster_v1_changes_proto_rawDescData
 }
 
-var file_muster_v1_changes_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_muster_v1_changes_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_muster_v1_changes_proto_goTypes = []any{
-	(*FollowChangesRequest)(nil),                // 0: muster.v1.FollowChangesRequest
-	(*FollowChangesResponse)(nil),               // 1: muster.v1.FollowChangesResponse
-	(*FollowChangesResponse_SnapshotBegin)(nil), // 2: muster.v1.FollowChangesResponse.SnapshotBegin
-	(*FollowChangesResponse_SnapshotEnd)(nil),   // 3: muster.v1.FollowChangesResponse.SnapshotEnd
-	(*FollowChangesResponse_PairChanged)(nil),   // 4: muster.v1.FollowChangesResponse.PairChanged
-	(*FollowChangesResponse_PairsChanged)(nil),  // 5: muster.v1.FollowChangesResponse.PairsChanged
-	(*FollowChangesResponse_RunDeleted)(nil),    // 6: muster.v1.FollowChangesResponse.RunDeleted
-	(*FollowChangesResponse_Revoked)(nil),       // 7: muster.v1.FollowChangesResponse.Revoked
-	(*FollowChangesResponse_Heartbeat)(nil),     // 8: muster.v1.FollowChangesResponse.Heartbeat
-	(*timestamppb.Timestamp)(nil),               // 9: google.protobuf.Timestamp
-	(*Run)(nil),                                 // 10: muster.v1.Run
-	(Outcome)(0),                                // 11: muster.v1.Outcome
+	(*FollowChangesRequest)(nil),                   // 0: muster.v1.FollowChangesRequest
+	(*FollowChangesResponse)(nil),                  // 1: muster.v1.FollowChangesResponse
+	(*FollowChangesResponse_SnapshotBegin)(nil),    // 2: muster.v1.FollowChangesResponse.SnapshotBegin
+	(*FollowChangesResponse_SnapshotEnd)(nil),      // 3: muster.v1.FollowChangesResponse.SnapshotEnd
+	(*FollowChangesResponse_PairChanged)(nil),      // 4: muster.v1.FollowChangesResponse.PairChanged
+	(*FollowChangesResponse_PairsChanged)(nil),     // 5: muster.v1.FollowChangesResponse.PairsChanged
+	(*FollowChangesResponse_RunDeleted)(nil),       // 6: muster.v1.FollowChangesResponse.RunDeleted
+	(*FollowChangesResponse_Revoked)(nil),          // 7: muster.v1.FollowChangesResponse.Revoked
+	(*FollowChangesResponse_OperatorRecorded)(nil), // 8: muster.v1.FollowChangesResponse.OperatorRecorded
+	(*FollowChangesResponse_Heartbeat)(nil),        // 9: muster.v1.FollowChangesResponse.Heartbeat
+	(*timestamppb.Timestamp)(nil),                  // 10: google.protobuf.Timestamp
+	(*Run)(nil),                                    // 11: muster.v1.Run
+	(Outcome)(0),                                   // 12: muster.v1.Outcome
 }
 var file_muster_v1_changes_proto_depIdxs = []int32{
-	9,  // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
+	10, // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
 	2,  // 1: muster.v1.FollowChangesResponse.snapshot_begin:type_name -> muster.v1.FollowChangesResponse.SnapshotBegin
 	3,  // 2: muster.v1.FollowChangesResponse.snapshot_end:type_name -> muster.v1.FollowChangesResponse.SnapshotEnd
-	10, // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
+	11, // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
 	5,  // 4: muster.v1.FollowChangesResponse.pairs:type_name -> muster.v1.FollowChangesResponse.PairsChanged
 	6,  // 5: muster.v1.FollowChangesResponse.run_deleted:type_name -> muster.v1.FollowChangesResponse.RunDeleted
 	7,  // 6: muster.v1.FollowChangesResponse.revoked:type_name -> muster.v1.FollowChangesResponse.Revoked
-	8,  // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
-	11, // 8: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
-	9,  // 9: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
-	4,  // 10: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
-	0,  // 11: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
-	1,  // 12: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
-	12, // [12:13] is the sub-list for method output_type
-	11, // [11:12] is the sub-list for method input_type
-	11, // [11:11] is the sub-list for extension type_name
-	11, // [11:11] is the sub-list for extension extendee
-	0,  // [0:11] is the sub-list for field type_name
+	9,  // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
+	8,  // 8: muster.v1.FollowChangesResponse.operator_recorded:type_name -> muster.v1.FollowChangesResponse.OperatorRecorded
+	12, // 9: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
+	10, // 10: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
+	4,  // 11: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
+	10, // 12: muster.v1.FollowChangesResponse.OperatorRecorded.expires:type_name -> google.protobuf.Timestamp
+	0,  // 13: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
+	1,  // 14: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
+	14, // [14:15] is the sub-list for method output_type
+	13, // [13:14] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_changes_proto_init() }
@@ -749,6 +827,7 @@ func file_muster_v1_changes_proto_init() {
 		(*FollowChangesResponse_RunDeleted_)(nil),
 		(*FollowChangesResponse_Revoked_)(nil),
 		(*FollowChangesResponse_Heartbeat_)(nil),
+		(*FollowChangesResponse_OperatorRecorded_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -756,7 +835,7 @@ func file_muster_v1_changes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_changes_proto_rawDesc), len(file_muster_v1_changes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -29,13 +29,13 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // Served by the aggregator. Callers: the status service, the gateway, the root relay; the jobs service, which gets only
-// revocations.
+// revocations and operators.
 type ChangeServiceClient interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
 	// Without a cursor, or with one that is older than the feed (at least the newest million changes are kept), the
 	// stream starts with a snapshot: `snapshot_begin`; every run; every pair, with its outcome, of every run that has not
-	// ended; every revocation; `snapshot_end` with the cursor after it. The receiver must discard its state at
+	// ended; every revocation; every operator; `snapshot_end` with the cursor after it. The receiver must discard its state at
 	// `snapshot_begin`; the snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent
 	// again after it: apply each pair by its generation.
 	//
@@ -85,13 +85,13 @@ type ChangeService_FollowChangesClient = grpc.ServerStreamingClient[FollowChange
 // for forward compatibility.
 //
 // Served by the aggregator. Callers: the status service, the gateway, the root relay; the jobs service, which gets only
-// revocations.
+// revocations and operators.
 type ChangeServiceServer interface {
 	// Sends all changes after `cursor`, then each new change, until the caller cancels.
 	//
 	// Without a cursor, or with one that is older than the feed (at least the newest million changes are kept), the
 	// stream starts with a snapshot: `snapshot_begin`; every run; every pair, with its outcome, of every run that has not
-	// ended; every revocation; `snapshot_end` with the cursor after it. The receiver must discard its state at
+	// ended; every revocation; every operator; `snapshot_end` with the cursor after it. The receiver must discard its state at
 	// `snapshot_begin`; the snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent
 	// again after it: apply each pair by its generation.
 	//

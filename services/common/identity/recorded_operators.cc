@@ -1,6 +1,7 @@
-#include "services/aggregator/runs/recorded_operators.h"
+#include "services/common/identity/recorded_operators.h"
 
 #include <algorithm>
+#include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,12 @@ namespace muster {
 
 RecordedOperators::RecordedOperators(std::string_view fleet, const Clock& clock)
     : prefix_(absl::StrCat("spiffe://", ToAbsl(fleet), "/user/")), clock_(clock) {}
+
+void RecordedOperators::Replace(Expiries expires) {
+  const MutexLock lock(mutex_);
+  expires_ = std::move(expires);
+  known_ = true;
+}
 
 void RecordedOperators::Add(std::string_view uri, absl::Time expires) {
   if (!uri.starts_with(prefix_)) return;
@@ -26,6 +33,7 @@ absl::Status RecordedOperators::Check(const Caller& caller) const {
   }
   const std::string uri = UriOf(caller);
   const MutexLock lock(mutex_);
+  if (!known_) return absl::OkStatus();
   const auto recorded = expires_.find(uri);
   if (recorded != expires_.end() && clock_.Now() < recorded->second) return absl::OkStatus();
   return errors::OperatorNotRecorded(uri, ToUri(*caller.via).value_or(""));

@@ -1,4 +1,4 @@
-#include "services/aggregator/runs/recorded_operators.h"
+#include "services/common/identity/recorded_operators.h"
 
 #include <optional>
 
@@ -21,6 +21,7 @@ Caller Forwarded(Identity::Name name) {
 
 class RecordedOperatorsTest : public ::testing::Test {
  protected:
+  void SetUp() override { operators_.Replace({}); }
   std::string Reason(const Caller& caller) const { return ReasonOf(operators_.Check(caller)); }
 
   FakeClock clock_;
@@ -32,6 +33,19 @@ TEST_F(RecordedOperatorsTest, GatewayForwardsOnlyOperatorsWithACertificate) {
   operators_.Add("spiffe://fleet-01.muster/user/ann", clock_.Now() + absl::Hours(1));
   EXPECT_EQ(Reason(Forwarded(UserIdentity{"ann"})), "");
   EXPECT_EQ(Reason(Forwarded(UserIdentity{"ghost"})), "OPERATOR_NOT_RECORDED");
+}
+
+TEST_F(RecordedOperatorsTest, NoOperatorIsRefusedBeforeTheyAreKnown) {
+  RecordedOperators unknown(kFleet, clock_);
+  unknown.Add("spiffe://fleet-01.muster/user/ann", clock_.Now() + absl::Hours(1));
+  EXPECT_EQ(unknown.Check(Forwarded(UserIdentity{"bob"})), absl::OkStatus());
+}
+
+TEST_F(RecordedOperatorsTest, ReplacedOperatorsAreRefused) {
+  operators_.Add("spiffe://fleet-01.muster/user/ann", clock_.Now() + absl::Hours(1));
+  operators_.Replace({{"spiffe://fleet-01.muster/user/bob", clock_.Now() + absl::Hours(1)}});
+  EXPECT_EQ(Reason(Forwarded(UserIdentity{"ann"})), "OPERATOR_NOT_RECORDED");
+  EXPECT_EQ(Reason(Forwarded(UserIdentity{"bob"})), "");
 }
 
 TEST_F(RecordedOperatorsTest, OtherCallersAreNotRestricted) {

@@ -1,6 +1,6 @@
 // The operators to whom the fleet has issued a certificate.
-#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_RECORDED_OPERATORS_H_
-#define MUSTER_SERVICES_AGGREGATOR_RUNS_RECORDED_OPERATORS_H_
+#ifndef MUSTER_SERVICES_COMMON_IDENTITY_RECORDED_OPERATORS_H_
+#define MUSTER_SERVICES_COMMON_IDENTITY_RECORDED_OPERATORS_H_
 
 #include <string>
 #include <string_view>
@@ -15,13 +15,20 @@
 namespace muster {
 
 // Lets a gateway act only for operators that exist: nothing but the gateway's word proves that its
-// client has the certificate of an operator. Thread-safe; never waits.
+// client has the certificate of an operator. Until Replace is called, no operator is refused.
+// Thread-safe; never waits.
 class RecordedOperators {
  public:
   RecordedOperators(std::string_view fleet, const Clock& clock);
 
   // Returns the beginning of the URI of every operator.
   const std::string& prefix() const { return prefix_; }
+
+  // The latest expiry of a certificate, by URI.
+  using Expiries = absl::flat_hash_map<std::string, absl::Time>;
+
+  // Replaces all operators.
+  void Replace(Expiries expires) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Records that the identity has a certificate until `expires`, if it is an operator.
   void Add(std::string_view uri, absl::Time expires) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -35,10 +42,10 @@ class RecordedOperators {
   const std::string prefix_;
   const Clock& clock_;
   mutable Mutex mutex_;
-  // By URI: the latest expiry of a certificate.
-  absl::flat_hash_map<std::string, absl::Time> expires_ ABSL_GUARDED_BY(mutex_);
+  Expiries expires_ ABSL_GUARDED_BY(mutex_);
+  bool known_ ABSL_GUARDED_BY(mutex_) = false;  // Replace was called
 };
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_RECORDED_OPERATORS_H_
+#endif  // MUSTER_SERVICES_COMMON_IDENTITY_RECORDED_OPERATORS_H_
