@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/commands/job_logs.h"
+#include "cli/commands/successor_commands.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/deployment_view.h"
@@ -203,9 +204,10 @@ CLI::App& AddOne(CommandLine& line, CLI::App& group, const CommandText& text,
 }  // namespace
 
 void AddDeploymentCommands(CommandLine& line) {
-  CLI::App& group = AddCommand(line.app, {.name = "deployment",
-                                          .summary = "List, show, follow and cancel deployments",
-                                          .example = "muster deployment list"});
+  CLI::App& group =
+      AddCommand(line.app, {.name = "deployment",
+                            .summary = "List, show, follow, cancel, retry and destroy deployments",
+                            .example = "muster deployment list"});
   group.require_subcommand(1);
   const auto arguments = std::make_shared<DeploymentArguments>();
   CLI::App& list = AddOne(line, group,
@@ -244,6 +246,7 @@ void AddDeploymentCommands(CommandLine& line) {
                      "the cancellation, and repeats it until the root relay answers.",
           .example = "muster deployment cancel 0123456789abcdef0123456789abcdef"},
          arguments, Cancel);
+  AddSuccessorCommands(line, group);
 }
 
 }  // namespace muster::cli

@@ -31,14 +31,23 @@ absl::StatusOr<std::vector<std::string>> LabelledNodes(const OperatorContext& co
   return nodes;
 }
 
+// Returns the number of different kinds of targets that are given.
+int KindsOf(const TargetArguments& arguments) {
+  const bool named = !arguments.nodes.empty() || !arguments.nodes_file.empty();
+  return static_cast<int>(arguments.all) + static_cast<int>(named) +
+         static_cast<int>(!arguments.labels.empty());
+}
+
 }  // namespace
 
 void AddTargetOptions(CLI::App& command, TargetArguments& arguments) {
   command.add_flag("--all", arguments.all,
                    "Every node that is attached, or was attached in the last week");
-  command.add_option("--node", arguments.nodes, "Node names, separated by commas")
-      ->type_name("NAME,...")
-      ->delimiter(',');
+  AddNodeOptions(command, "Node names, separated by commas", arguments);
+}
+
+void AddNodeOptions(CLI::App& command, const std::string& node, TargetArguments& arguments) {
+  command.add_option("--node", arguments.nodes, node)->type_name("NAME,...")->delimiter(',');
   command
       .add_option("--nodes-file", arguments.nodes_file,
                   "A file with further names of nodes, one on each line; - for stdin")
@@ -47,10 +56,14 @@ void AddTargetOptions(CLI::App& command, TargetArguments& arguments) {
       ->type_name("KEY=VALUE");
 }
 
+absl::Status CheckOptionalTargets(const TargetArguments& arguments, std::string_view command) {
+  if (KindsOf(arguments) <= 1) return absl::OkStatus();
+  return UsageError("give only one of --label, and --node or --nodes-file",
+                    absl::StrCat("See the example in `", ToAbsl(command), " --help`."));
+}
+
 absl::Status CheckTargets(const TargetArguments& arguments, std::string_view command) {
-  const bool named = !arguments.nodes.empty() || !arguments.nodes_file.empty();
-  const int kinds = static_cast<int>(arguments.all) + static_cast<int>(named) +
-                    static_cast<int>(!arguments.labels.empty());
+  const int kinds = KindsOf(arguments);
   if (kinds == 1) return absl::OkStatus();
   return UsageError(absl::StrCat(kinds == 0 ? "give" : "give only",
                                  " one of --all, --label, and --node or --nodes-file"),

@@ -21,11 +21,17 @@ struct TargetArguments {
   std::vector<std::string> labels;
 };
 
-// Adds --all, --node, --nodes-file and --label.
+// Adds --node with this help, --nodes-file and --label.
+void AddNodeOptions(CLI::App& command, const std::string& node, TargetArguments& arguments);
+
+// Adds --all, and the options of AddNodeOptions.
 void AddTargetOptions(CLI::App& command, TargetArguments& arguments);
 
 // Returns a usage error unless exactly one kind of target is given. `command`: "muster exec".
 absl::Status CheckTargets(const TargetArguments& arguments, std::string_view command);
+
+// The same for a command that has a default. Returns a usage error if several kinds are given.
+absl::Status CheckOptionalTargets(const TargetArguments& arguments, std::string_view command);
 
 // Returns the nodes that the arguments name; none for --all. Asks the aggregator for labels.
 absl::StatusOr<std::vector<std::string>> NamedNodes(const OperatorContext& context,

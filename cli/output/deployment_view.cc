@@ -1,5 +1,7 @@
 #include "cli/output/deployment_view.h"
 
+#include <google/protobuf/repeated_field.h>
+
 #include <algorithm>
 #include <cstring>
 #include <set>
@@ -8,6 +10,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/output/format.h"
 #include "cli/output/job_next_step.h"
@@ -22,6 +25,7 @@ namespace {
 
 constexpr int kNodesShown = 50;
 constexpr int kFilesShown = 20;
+constexpr int kNamesShown = 10;
 
 // Returns null for text that is no JSON.
 Json ParsedOrNull(const std::string& text) { return ParseExactJson<Json>(text).value; }
@@ -33,12 +37,23 @@ std::string TimeOrEmpty(bool has_time, const google::protobuf::Timestamp& time) 
 Json ToJson(const v1::DeploymentNode& node) {
   Json json = {{"node", node.node()},
                {"start_time", TimeOrEmpty(node.has_start_time(), node.start_time())}};
+  json["retried_by"] = node.retried_by();
+  json["destroyed_by"] = node.destroyed_by();
   json["final"] = node.has_final() ? cli::ToJson(node.final()) : Json(nullptr);
   json["outputs"] = node.has_outputs() ? cli::ToJson(node.outputs()) : Json(nullptr);
   return json;
 }
 
+Json ToJson(const google::protobuf::RepeatedPtrField<v1::RelatedDeployment>& related) {
+  Json json = Json::array();
+  for (const v1::RelatedDeployment& one : related) {
+    json.push_back({{"deployment", one.deployment()}, {"state", StateWord(one.state())}});
+  }
+  return json;
+}
+
 std::string Outcome(const v1::Deployment& deployment, const v1::DeploymentNode& node) {
+  if (!node.has_final() && deployment.never_sent()) return "not started";
   if (!node.has_final() && HasEnded(deployment)) {
     return "unknown: the root relay has no outcome of this node";
   }
@@ -60,14 +75,42 @@ std::vector<const v1::DeploymentNode*> FailedFirst(const v1::Deployment& deploym
   return nodes;
 }
 
-void AddSubject(const v1::Deployment& deployment, Table* table) {
-  const auto human = [](const google::protobuf::Timestamp& time) {
-    return HumanTime(FromProto(time), absl::Now());
-  };
+void AddContent(const v1::Deployment& deployment, Table* table) {
   if (!deployment.template_().empty()) table->AddRow({"template", deployment.template_()});
   table->AddRow({"type", deployment.type()});
   table->AddRow({"action", deployment.action()});
   table->AddRow({"image", deployment.image()});
+}
+
+void AddParameters(const v1::Deployment& deployment, Table* table) {
+  for (const v1::DeploymentParameter& parameter : deployment.parameters()) {
+    table->AddRow(
+        {"parameter", absl::StrCat(parameter.name(), " = ",
+                                   parameter.sensitive() ? "(sensitive)" : parameter.value(), "  (",
+                                   parameter.source(), ")")});
+  }
+}
+
+// Names the deployments that this one retries or destroys, and those that do so with it.
+void AddRelated(const v1::Deployment& deployment, Table* table) {
+  if (!deployment.retry_of().empty()) table->AddRow({"retry of", deployment.retry_of()});
+  if (!deployment.destroys().empty()) table->AddRow({"destroys", deployment.destroys()});
+  if (deployment.forced()) table->AddRow({"forced", "it may run a second time on some nodes"});
+  for (const v1::RelatedDeployment& retry : deployment.retries()) {
+    table->AddRow({"retried by", absl::StrCat(retry.deployment(), ": ", StateWord(retry.state()))});
+  }
+  for (const v1::RelatedDeployment& destruction : deployment.destroyed_by()) {
+    const bool done = destruction.state() == v1::DEPLOYMENT_STATE_SUCCEEDED;
+    table->AddRow({done ? "destroyed by" : "destruction",
+                   absl::StrCat(destruction.deployment(), ": ", StateWord(destruction.state()))});
+  }
+}
+
+void AddSubject(const v1::Deployment& deployment, Table* table) {
+  const auto human = [](const google::protobuf::Timestamp& time) {
+    return HumanTime(FromProto(time), absl::Now());
+  };
+  AddContent(deployment, table);
   table->AddRow({"state", StateWord(deployment.state())});
   if (!deployment.problem().empty()) table->AddRow({"problem", deployment.problem()});
   table->AddRow({"created", absl::StrCat(human(deployment.create_time()), " by ",
@@ -77,12 +120,8 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
   }
   if (deployment.has_end_time()) table->AddRow({"ended", human(deployment.end_time())});
   table->AddRow({"job", deployment.job()});
-  for (const v1::DeploymentParameter& parameter : deployment.parameters()) {
-    table->AddRow(
-        {"parameter", absl::StrCat(parameter.name(), " = ",
-                                   parameter.sensitive() ? "(sensitive)" : parameter.value(), "  (",
-                                   parameter.source(), ")")});
-  }
+  AddRelated(deployment, table);
+  AddParameters(deployment, table);
 }
 
 void AddFiles(const v1::Deployment& deployment, Table* table) {
@@ -110,6 +149,14 @@ void AddNodes(const v1::Deployment& deployment, Table* table) {
   if (shown > kNodesShown) {
     table->AddRow({"", absl::StrCat("and ", shown - kNodesShown, " more nodes: --json")});
   }
+}
+
+// Returns "n1, n2 and 3 more" of `count` nodes, of which the first are given.
+std::string FirstNames(const google::protobuf::RepeatedPtrField<std::string>& names,
+                       int64_t count) {
+  const int shown = std::min(names.size(), kNamesShown);
+  const std::string text = absl::StrJoin(names.begin(), names.begin() + shown, ", ");
+  return count > shown ? absl::StrCat(text, " and ", count - shown, " more") : text;
 }
 
 std::string WithoutRecordText(const v1::Deployment& deployment) {
@@ -187,6 +234,12 @@ Json ToJson(const v1::Deployment& deployment) {
           {"cancel_requested_by", deployment.cancel_requested_by()},
           {"create_time", Rfc3339(FromProto(deployment.create_time()))},
           {"end_time", TimeOrEmpty(deployment.has_end_time(), deployment.end_time())},
+          {"never_sent", deployment.never_sent()},
+          {"retry_of", deployment.retry_of()},
+          {"destroys", deployment.destroys()},
+          {"forced", deployment.forced()},
+          {"retries", ToJson(deployment.retries())},
+          {"destroyed_by", ToJson(deployment.destroyed_by())},
           {"targets", deployment.targets()},
           {"succeeded", deployment.succeeded()},
           {"parameters", parameters},
@@ -196,6 +249,23 @@ Json ToJson(const v1::Deployment& deployment) {
 
 std::string SubjectOf(const v1::Deployment& deployment) {
   return deployment.template_().empty() ? deployment.type() : deployment.template_();
+}
+
+std::string SuccessorTable(const v1::Deployment& content, const std::string& signed_by,
+                           const v1::DeploymentPlan& plan, int width) {
+  const bool retries = !content.retry_of().empty();
+  Table table(
+      {{retries ? "RETRY OF" : "DESTROYS"}, {retries ? content.retry_of() : content.destroys()}});
+  AddContent(content, &table);
+  table.AddRow({"signed by", ShortName(signed_by)});
+  AddParameters(content, &table);
+  AddFiles(content, &table);
+  table.AddRow({"nodes", FirstNames(plan.nodes(), plan.nodes_size())});
+  for (const v1::SkippedNodes& skipped : plan.skipped()) {
+    table.AddRow({"left out", absl::StrCat(FirstNames(skipped.nodes(), skipped.count()), ": ",
+                                           skipped.reason())});
+  }
+  return table.Render(width);
 }
 
 int64_t WithoutRecord(const v1::Deployment& deployment) {

@@ -26,6 +26,12 @@ Json ToJson(const v1::Deployment& deployment);
 // Returns "web@1.4.0", or "shell@1.0.0" for a type that is deployed alone.
 std::string SubjectOf(const v1::Deployment& deployment);
 
+// Returns what a retry or a destruction of `content.retry_of` or `content.destroys` runs: its
+// content, the operator who signed that first (a URI), the nodes of the plan, and why others are
+// left out.
+std::string SuccessorTable(const v1::Deployment& content, const std::string& signed_by,
+                           const v1::DeploymentPlan& plan, int width);
+
 // Returns the number of nodes without a record.
 int64_t WithoutRecord(const v1::Deployment& deployment);
 

@@ -71,6 +71,56 @@ TEST(DeploymentViewTest, FailedNodesAreShownFirst) {
   EXPECT_THAT(table, HasSubstr("and 50 more nodes: --json\n"));
 }
 
+TEST(DeploymentViewTest, RetriesAndDestructionsNameEachOther) {
+  v1::Deployment deployment = Running(1);
+  deployment.set_state(v1::DEPLOYMENT_STATE_FAILED);
+  deployment.set_retry_of("d0");
+  deployment.set_never_sent(true);
+  deployment.add_nodes()->set_node("n1");
+  deployment.mutable_nodes(0)->set_retried_by("r1");
+  const auto relate = [](const char* id, v1::DeploymentState state, v1::RelatedDeployment* one) {
+    one->set_deployment(id);
+    one->set_state(state);
+  };
+  relate("r1", v1::DEPLOYMENT_STATE_RUNNING, deployment.add_retries());
+  relate("x1", v1::DEPLOYMENT_STATE_FAILED, deployment.add_destroyed_by());
+  relate("x2", v1::DEPLOYMENT_STATE_SUCCEEDED, deployment.add_destroyed_by());
+  const std::string table = DeploymentTable(deployment, {}, 0);
+  for (const char* row :
+       {"retry of      d0\n", "retried by    r1: running\n", "destruction   x1: failed\n",
+        "destroyed by  x2: succeeded\n", "n1: not started\n"}) {
+    EXPECT_THAT(table, HasSubstr(row));
+  }
+  const Json json = ToJson(deployment);
+  EXPECT_EQ(json["retry_of"], "d0");
+  EXPECT_EQ(json["retries"][0]["deployment"], "r1");
+  EXPECT_EQ(json["destroyed_by"][1]["state"], "succeeded");
+  EXPECT_EQ(json["nodes"][0]["retried_by"], "r1");
+}
+
+TEST(DeploymentViewTest, ContentOfASuccessorIsShownBeforeItIsSigned) {
+  v1::Deployment content;
+  content.set_destroys("d0");
+  content.set_type("greet@1.0.0");
+  content.set_action("destroy");
+  v1::DeploymentParameter& parameter = *content.add_parameters();
+  parameter.set_name("token");
+  parameter.set_sensitive(true);
+  parameter.set_source("deployment");
+  v1::DeploymentPlan plan;
+  for (int i = 10; i < 22; ++i) plan.add_nodes(absl::StrCat("n", i));
+  v1::SkippedNodes& skipped = *plan.add_skipped();
+  skipped.set_reason("it never started");
+  skipped.add_nodes("n9");
+  skipped.set_count(1);
+  const std::string table = SuccessorTable(content, "spiffe://f/user/alice", plan, 0);
+  for (const char* row :
+       {"DESTROYS   d0\n", "action     destroy\n", "parameter  token = (sensitive)  (deployment)\n",
+        "n19 and 2 more\n", "left out   n9: it never started\n"}) {
+    EXPECT_THAT(table, HasSubstr(row));
+  }
+}
+
 TEST(DeploymentViewTest, NumbersOfJsonKeepTheirText) {
   v1::Deployment deployment = Running(1);
   v1::DeploymentParameter& parameter = *deployment.add_parameters();

@@ -1,5 +1,6 @@
 #include "cli/rpc/sign_command.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/escaping.h"
@@ -11,11 +12,10 @@
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
-#include "services/common/identity/signed_command.h"
-#include "services/common/identity/signing_key.h"
 #include "services/common/identity/target_set.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/channel_target.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
@@ -40,11 +40,17 @@ absl::StatusOr<v1::CommandCertificate> IssueCertificate(const OperatorContext& c
 
 std::string NewCommandId() { return RandomHex(kJobIdSize / 2); }
 
-absl::StatusOr<CommandForNodes> SignForNodes(const OperatorContext& context, v1::Command command,
-                                             std::vector<std::string> nodes) {
-  ASSIGN_OR_RETURN(const auto key, SigningKey::Generate());
+absl::StatusOr<CommandSigner> CommandSigner::Create(const OperatorContext& context) {
+  ASSIGN_OR_RETURN(auto key, SigningKey::Generate());
   ASSIGN_OR_RETURN(const auto certificate, IssueCertificate(context, key));
-  command.set_fleet(context.fleet);
+  ASSIGN_OR_RETURN(auto command_ca, Certificate::FromPem(certificate.command_ca_pem()));
+  return CommandSigner(context.fleet, std::move(key), certificate.certificate_chain_pem(),
+                       std::move(command_ca));
+}
+
+absl::StatusOr<CommandForNodes> CommandSigner::Sign(v1::Command command,
+                                                    std::vector<std::string> nodes) const {
+  command.set_fleet(fleet_);
   if (command.job().empty()) command.set_job(NewCommandId());
   command.set_nonce(absl::HexStringToBytes(NewCommandId()));
   CommandForNodes result;
@@ -54,13 +60,28 @@ absl::StatusOr<CommandForNodes> SignForNodes(const OperatorContext& context, v1:
     command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
     result.nodes.assign(targets.names().begin(), targets.names().end());
   }
-  auto signed_command = SignCommand(command, key, certificate.certificate_chain_pem());
+  auto signed_command = SignCommand(command, key_, chain_pem_);
   if (absl::IsInvalidArgument(signed_command.status())) {
     return AsUsageError(signed_command.status());
   }
   RETURN_IF_ERROR(signed_command.status());
   result.command = *std::move(signed_command);
   return result;
+}
+
+// Verifies it at the first time at which it was valid.
+absl::StatusOr<VerifiedCommand> CommandSigner::VerifyStored(
+    const v1::SignedCommand& command) const {
+  ASSIGN_OR_RETURN(const v1::Command content, CheckSignedBytes(command, fleet_));
+  ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(command.certificate_chain_pem()));
+  return VerifyCommand(command, command_ca_, fleet_,
+                       std::max(FromProto(content.not_before()), leaf.NotBefore()));
+}
+
+absl::StatusOr<CommandForNodes> SignForNodes(const OperatorContext& context, v1::Command command,
+                                             std::vector<std::string> nodes) {
+  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
+  return signer.Sign(std::move(command), std::move(nodes));
 }
 
 }  // namespace muster::cli

@@ -105,7 +105,9 @@ bool DeploymentFollower::HandleEndOfWatch() {
   if (complete) {
     EndOrRetry(parts_.store.EndWithJob(deployment_, *complete));
   } else if (lost) {
-    Fail(refused_.ok() ? *lost : refused_);
+    // A relay that refused the command, and does not know its job, never had it.
+    const bool never_sent = pending_ && !refused_.ok() && ReasonOf(*lost) == "JOB_NOT_FOUND";
+    Fail(refused_.ok() ? *lost : refused_, never_sent);
   }
   return complete || lost;
 }
@@ -120,7 +122,7 @@ void DeploymentFollower::BeginNext(const OpenDeployment& open) {
   if (!parts_.is_revoked(open.message.created_by())) return Submit(open);
   refused_ = errors::CommandRefused(
       absl::StrCat("its creator, ", open.message.created_by(), ", was revoked"));
-  if (!open.attempted) return Fail(refused_);
+  if (!open.attempted) return Fail(refused_, true);
   SetProblem(std::string(refused_.message()));
   Watch();  // the relay may have accepted it before
 }
@@ -199,7 +201,7 @@ void DeploymentFollower::HandleSubmitted(const absl::Status& status) {
     Watch();
     return task_.RunNow();  // it may have been cancelled
   }
-  if (IsFinal(status)) return Fail(status);
+  if (IsFinal(status)) return Fail(status, true);
   Retry(status);
 }
 
@@ -286,8 +288,9 @@ void DeploymentFollower::SetProblem(const std::string& problem) {
              {{"deployment", deployment_}, {"error", stored}});
 }
 
-void DeploymentFollower::Fail(const absl::Status& why) {
-  EndOrRetry(parts_.store.Fail(deployment_, std::string(why.message()), parts_.clock.Now()));
+void DeploymentFollower::Fail(const absl::Status& why, bool never_sent) {
+  EndOrRetry(
+      parts_.store.Fail(deployment_, std::string(why.message()), never_sent, parts_.clock.Now()));
 }
 
 void DeploymentFollower::EndOrRetry(const absl::Status& stored) {

@@ -88,7 +88,8 @@ class DeploymentFollower {
   void HandleResponse(const v1::WatchJobResponse& response, Follower::Done done);
   void HandleWatchEnd(const absl::Status& why);
   void SetProblem(const std::string& problem);
-  void Fail(const absl::Status& why);
+  // `never_sent`: the root relay never had the command.
+  void Fail(const absl::Status& why, bool never_sent);
   // Ends the follower if `stored` is OK or the deployment has ended; otherwise tries again later.
   void EndOrRetry(const absl::Status& stored);
 

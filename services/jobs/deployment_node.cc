@@ -9,9 +9,36 @@
 #include "services/common/templates/outputs.h"
 
 namespace muster {
+
 bool HasSucceeded(const v1::DeploymentNode& node) {
   const v1::JobRecord::Final& final = node.final();
   return final.outcome() == v1::JOB_OUTCOME_EXITED && final.exit_code() == 0 && final.signal() == 0;
+}
+
+// A node reports what became of a command that it received. The root relay makes the other
+// outcomes: it has a reason for none of them, and does not know whether a command that timed out
+// still runs.
+Attempt AttemptOf(const v1::DeploymentNode& node) {
+  const v1::JobRecord::Final& final = node.final();
+  const bool started = node.has_start_time() || !final.records_verified();  // as far as it is known
+  switch (final.outcome()) {
+    case v1::JOB_OUTCOME_EXITED:
+      return HasSucceeded(node) ? Attempt::kSucceeded : Attempt::kFailed;
+    case v1::JOB_OUTCOME_UNKNOWN:
+    case v1::JOB_OUTCOME_UNREACHABLE:
+    case v1::JOB_OUTCOME_REFUSED:
+    case v1::JOB_OUTCOME_EXPIRED:
+      return Attempt::kNeverStarted;
+    case v1::JOB_OUTCOME_CANCELLED:
+    case v1::JOB_OUTCOME_FAILED:
+      return started ? Attempt::kFailed : Attempt::kNeverStarted;
+    case v1::JOB_OUTCOME_LOST:
+      return Attempt::kFailed;
+    case v1::JOB_OUTCOME_TIMED_OUT:
+      return final.reason().empty() ? Attempt::kUnknown : Attempt::kFailed;
+    default:
+      return Attempt::kUnknown;
+  }
 }
 
 void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {

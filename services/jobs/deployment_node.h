@@ -11,6 +11,17 @@ namespace muster {
 // Returns whether its container exited with 0.
 bool HasSucceeded(const v1::DeploymentNode& node);
 
+// The progress of an action on one node, after its deployment has ended.
+enum class Attempt {
+  kNeverStarted,
+  kFailed,   // it may have started, and runs no more
+  kUnknown,  // it may have started, and may still run
+  kSucceeded,
+};
+
+// Returns kUnknown for a node without an outcome.
+Attempt AttemptOf(const v1::DeploymentNode& node);
+
 // Applies one record. The order of the records of a node is that of their sequence.
 void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node);
 

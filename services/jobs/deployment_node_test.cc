@@ -81,6 +81,36 @@ TEST(DeploymentNodeTest, OutputsOfARelayAreDroppedAndNotChecked) {
   EXPECT_FALSE(node.has_outputs());
 }
 
+// The root relay makes final records without a reason and without a signature.
+TEST(DeploymentNodeTest, AttemptFollowsFromTheOutcome) {
+  const auto attempt = [](v1::JobOutcome outcome, const std::string& reason, bool started,
+                          bool verified, int exit_code = 0) {
+    v1::DeploymentNode node;
+    if (started) node.mutable_start_time()->set_seconds(1);
+    node.mutable_final()->set_outcome(outcome);
+    node.mutable_final()->set_reason(reason);
+    node.mutable_final()->set_exit_code(exit_code);
+    node.mutable_final()->set_records_verified(verified);
+    return AttemptOf(node);
+  };
+  EXPECT_EQ(AttemptOf({}), Attempt::kUnknown);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_EXITED, "", true, true), Attempt::kSucceeded);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_EXITED, "OUT_OF_MEMORY", true, true, 137), Attempt::kFailed);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT", true, true), Attempt::kFailed);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_TIMED_OUT, "", true, false), Attempt::kUnknown);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_INDETERMINATE, "", false, false), Attempt::kUnknown);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_LOST, "MACHINE_RESTARTED", true, true), Attempt::kFailed);
+  for (const auto outcome : {v1::JOB_OUTCOME_UNKNOWN, v1::JOB_OUTCOME_UNREACHABLE,
+                             v1::JOB_OUTCOME_EXPIRED, v1::JOB_OUTCOME_REFUSED}) {
+    EXPECT_EQ(attempt(outcome, "", false, false), Attempt::kNeverStarted);
+  }
+  for (const auto outcome : {v1::JOB_OUTCOME_CANCELLED, v1::JOB_OUTCOME_FAILED}) {
+    EXPECT_EQ(attempt(outcome, "", true, true), Attempt::kFailed);
+    EXPECT_EQ(attempt(outcome, "", false, true), Attempt::kNeverStarted);
+    EXPECT_EQ(attempt(outcome, "", false, false), Attempt::kFailed);  // a record may be missing
+  }
+}
+
 TEST(DeploymentNodeTest, OutputsOfAFailedContainerAreDropped) {
   const auto node = After({Outputs({{"zz", "7"}}), Final(1, true)});
   EXPECT_EQ(node.final().reason(), "");

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
@@ -12,7 +11,7 @@
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
-#include "services/common/templates/exact_json.h"
+#include "services/common/templates/deployment_content.h"
 #include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
@@ -22,32 +21,6 @@ constexpr char kDefaultAction[] = "deploy";
 // A signing certificate is valid for a day.
 constexpr absl::Duration kMaxAhead = absl::Hours(25);
 
-void AddParameters(const std::map<std::string, ResolvedValue>& parameters,
-                   google::protobuf::RepeatedPtrField<v1::DeploymentParameter>* to) {
-  for (const auto& [name, resolved] : parameters) {
-    v1::DeploymentParameter& parameter = *to->Add();
-    parameter.set_name(name);
-    parameter.set_source(std::string(SourceName(resolved.source)));
-    parameter.set_sensitive(resolved.sensitive);
-    if (!resolved.sensitive) parameter.set_value(ExactJsonText(resolved.value));
-  }
-}
-
-void AddFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
-              google::protobuf::RepeatedPtrField<v1::DeploymentFile>* to) {
-  for (const v1::Command::File& file : files) {
-    v1::DeploymentFile& added = *to->Add();
-    added.set_path(file.path());
-    added.set_size(static_cast<int64_t>(file.content().size()));
-    added.set_sha256(DigestBytes(Sha256::Of(file.content())));
-    added.set_executable(file.executable());
-  }
-}
-
-std::string Reference(const std::string& name, const std::string& version) {
-  return absl::StrCat(name, "@", version);
-}
-
 // Checks that a stored version has this document.
 absl::Status CheckStored(DocumentStore& documents, DocumentKind kind, const std::string& reference,
                          const std::string& document) {
@@ -55,6 +28,21 @@ absl::Status CheckStored(DocumentStore& documents, DocumentKind kind, const std:
   if (stored.document == document) return absl::OkStatus();
   return errors::InvalidDeployment(
       absl::StrCat("its document of ", reference, " is not the stored one"));
+}
+
+absl::Status CheckSourceFields(const v1::CreateDeploymentRequest& request,
+                               const v1::Command& command) {
+  const bool has_source = !request.retry_of().empty() || !request.destroys().empty();
+  if (!request.retry_of().empty() && !request.destroys().empty()) {
+    return errors::InvalidDeployment("only one of retry_of and destroys may be set");
+  }
+  if (request.force() && !has_source) {
+    return errors::InvalidDeployment("force is for retry_of and destroys");
+  }
+  if (has_source && command.targets().all()) {
+    return errors::InvalidDeployment("a retry and a destruction name their nodes");
+  }
+  return absl::OkStatus();
 }
 
 // Returns the URI of the certificate that signed the command, unverified.
@@ -90,7 +78,9 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
   plan.set_image(resolved.type.image);
   if (resolved.limits.time) ToProto(*resolved.limits.time, plan.mutable_time_limit());
-  AddParameters(resolved.parameters, plan.mutable_parameters());
+  v1::Deployment description;
+  DescribeContent(deployment, resolved, &description);
+  *plan.mutable_parameters() = std::move(*description.mutable_parameters());
   return plan;
 }
 
@@ -118,24 +108,23 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   if (resolved.type.image != command.container().image()) {
     return errors::InvalidDeployment("its image is not that of the type");
   }
+  RETURN_IF_ERROR(CheckSourceFields(request, command));
   v1::Deployment deployment;
-  deployment.set_type(Reference(resolved.type.name, resolved.type.version));
+  DescribeContent(content, resolved, &deployment);
   RETURN_IF_ERROR(
       CheckStored(documents, DocumentKind::kType, deployment.type(), content.type_document()));
   if (resolved.own) {
-    deployment.set_template_(Reference(resolved.own->name, resolved.own->version));
     RETURN_IF_ERROR(CheckStored(documents, DocumentKind::kTemplate, deployment.template_(),
                                 content.template_document()));
   }
   deployment.set_deployment(content.deployment());
   deployment.set_job(command.job());
-  deployment.set_action(content.action());
-  deployment.set_image(command.container().image());
   deployment.set_state(v1::DEPLOYMENT_STATE_PENDING);
   deployment.set_created_by(caller);
   deployment.set_targets(command.targets().all() ? 0 : command.targets().count());
-  AddParameters(resolved.parameters, deployment.mutable_parameters());
-  AddFiles(content.files(), deployment.mutable_files());
+  deployment.set_retry_of(request.retry_of());
+  deployment.set_destroys(request.destroys());
+  deployment.set_forced(request.force());
   return deployment;
 }
 

@@ -1,14 +1,17 @@
 #include "services/jobs/deployment_service.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
+#include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/deployment_plan.h"
 #include "services/jobs/deployment_submission.h"
+#include "services/jobs/deployment_successor.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
@@ -19,9 +22,32 @@ grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
   return Answer(runtime_, context, "/muster.v1.DeploymentService/PlanDeployment",
                 {*request, response}, [=, this](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  ASSIGN_OR_RETURN(*response, muster::PlanDeployment(parts_.documents, *request));
+                  ASSIGN_OR_RETURN(*response, Plan(call, *request));
                   return absl::OkStatus();
                 });
+}
+
+absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
+    const Call& call, const v1::PlanDeploymentRequest& request) const {
+  if (request.retry_of().empty() && request.destroys().empty()) {
+    return muster::PlanDeployment(parts_.documents, request);
+  }
+  if (!request.template_().empty() || !request.type().empty() ||
+      (!request.retry_of().empty() && !request.destroys().empty())) {
+    return errors::InvalidParameters(
+        "only one of template, type, retry_of and destroys may be set");
+  }
+  for (const std::string& node : request.nodes()) RETURN_IF_ERROR(ValidateName("node", node));
+  ASSIGN_OR_RETURN(const auto source,
+                   parts_.deployments.GetSource(request.retry_of().empty() ? request.destroys()
+                                                                           : request.retry_of()));
+  ASSIGN_OR_RETURN(auto plan, PlanSuccessor(source, request));
+  // A gateway may pretend to be an operator: it does not get sensitive values.
+  const bool is_sensitive = std::ranges::any_of(
+      plan.parameters(),
+      [](const v1::DeploymentParameter& parameter) { return parameter.sensitive(); });
+  if (call.caller().via && is_sensitive) plan.clear_source();
+  return plan;
 }
 
 grpc::ServerUnaryReactor* DeploymentService::CreateDeployment(
@@ -40,7 +66,10 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
-  ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request));
+  ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request,
+                                                           [&](const DeploymentSource& source) {
+                                                             return CheckSuccessor(source, request);
+                                                           }));
   if (created.is_new) {
     parts_.runner.Add({created.message.deployment(), created.message.created_by()});
   }

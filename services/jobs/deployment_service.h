@@ -44,6 +44,8 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
                                              v1::Deployment* response) override;
 
  private:
+  absl::StatusOr<v1::DeploymentPlan> Plan(const Call& call,
+                                          const v1::PlanDeploymentRequest& request) const;
   absl::Status Create(Call& call, const v1::CreateDeploymentRequest& request,
                       v1::Deployment* response);
   absl::Status Get(Call& call, const v1::GetDeploymentRequest& request, v1::Deployment* response);

@@ -12,9 +12,9 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
-#include "services/common/rpc/message_text.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/deployment_node.h"
+#include "services/jobs/deployment_rows.h"
 
 namespace muster {
 namespace {
@@ -24,27 +24,6 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr int64_t kRemovedAtOnce = 10;
-
-std::string Serialised(const google::protobuf::MessageLite& message) {
-  return message.SerializeAsString();
-}
-
-// A message of an earlier Muster always parses; a damaged one shows what is readable.
-template <typename Message>
-Message Parsed(const std::string& bytes) {
-  Message message;
-  if (!ParseCleaned(bytes, &message)) message.Clear();
-  return message;
-}
-
-v1::DeploymentNode ReadNode(Connection& db, int64_t id, const std::string& name) {
-  Rows rows =
-      db.Query("SELECT message FROM deployment_nodes WHERE deployment = ? AND node = ?", id, name);
-  v1::DeploymentNode node;
-  if (rows.Next()) node = Parsed<v1::DeploymentNode>(rows.Text());
-  node.set_node(name);
-  return node;
-}
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
   Rows rows = db.Query("SELECT total(succeeded) FROM deployment_nodes WHERE deployment = ?", id);
@@ -62,14 +41,16 @@ int64_t CountOpenOf(Connection& db, const std::string& creator) {
   return rows.Next() ? rows.Int() : 0;
 }
 
+// Its command was not sent, and will not run.
 void SetCancelled(absl::Time time, v1::Deployment* message) {
   message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
+  message->set_never_sent(true);
   message->clear_problem();
   ToProto(time, message->mutable_end_time());
 }
 
 void MarkEnded(Connection& db, int64_t id) {
-  db.Run("UPDATE deployments SET ended = 1, request = x'' WHERE id = ?", id);
+  db.Run("UPDATE deployments SET ended = 1 WHERE id = ?", id);
 }
 
 // Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
@@ -95,7 +76,7 @@ void RemoveOldest(Connection& db, int64_t max_ended) {
 }  // namespace
 
 absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
-    const v1::Deployment& message, const v1::CreateDeploymentRequest& request) {
+    const v1::Deployment& message, const v1::CreateDeploymentRequest& request, CheckSource check) {
   const std::string bytes = Serialised(request);
   const std::string digest = DigestBytes(Sha256::Of(bytes));
   Created created;
@@ -114,6 +95,13 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
                    : errors::DeploymentOfJobExists(message.job(), stored);
       }
     }
+    const std::string& source =
+        message.retry_of().empty() ? message.destroys() : message.retry_of();
+    if (!source.empty()) {
+      const auto found = ReadSource(db, source);
+      if (!found) return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(source);
+      RETURN_IF_ERROR(check(*found));
+    }
     if (CountOf(db, false) >= limits_.max_open) {
       return errors::TooManyDeployments("", limits_.max_open);
     }
@@ -125,9 +113,11 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
     created = {message, true};
     db.Run(
         "INSERT INTO deployments (deployment, job, created_by, ended, message, request, "
-        "request_sha256, position, attempted) VALUES (?, ?, ?, 0, ?, ?, ?, 0, 0)",
+        "request_sha256, position, attempted, retry_of, destroys) "
+        "VALUES (?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?)",
         message.deployment(), message.job(), message.created_by(), Blob{Serialised(message)},
-        Blob{bytes}, Blob{digest});
+        Blob{bytes}, Blob{digest}, message.retry_of(), message.destroys());
+    if (!source.empty()) MarkSource(db, message, request);
     return absl::OkStatus();
   }));
   return created;
@@ -137,7 +127,19 @@ absl::StatusOr<v1::Deployment> DeploymentStore::Get(const std::string& deploymen
   std::optional<v1::Deployment> found;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query("SELECT message FROM deployments WHERE deployment = ?", deployment);
-    if (rows.Next()) found = Parsed<v1::Deployment>(rows.Text());
+    if (!rows.Next()) return absl::OkStatus();
+    found = Parsed<v1::Deployment>(rows.Text());
+    AddRelated(db, &*found);
+    return absl::OkStatus();
+  }));
+  if (!found) return errors::DeploymentNotFound(deployment);
+  return *std::move(found);
+}
+
+absl::StatusOr<DeploymentSource> DeploymentStore::GetSource(const std::string& deployment) {
+  std::optional<DeploymentSource> found;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    found = ReadSource(db, deployment);
     return absl::OkStatus();
   }));
   if (!found) return errors::DeploymentNotFound(deployment);
@@ -315,8 +317,7 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
           if (record.has_final() && content != nullptr) CheckOutputs(*content, &found->second);
         }
         for (const auto& [name, node] : nodes) {
-          db.Run("INSERT OR REPLACE INTO deployment_nodes VALUES (?, ?, ?, ?)", id, name,
-                 HasSucceeded(node), Blob{Serialised(node)});
+          WriteNode(db, id, node);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
         message->set_state(v1::DEPLOYMENT_STATE_RUNNING);
@@ -355,12 +356,13 @@ absl::Status DeploymentStore::EndCancelled(const std::string& deployment, absl::
 }
 
 absl::Status DeploymentStore::Fail(const std::string& deployment, const std::string& problem,
-                                   absl::Time time) {
+                                   bool never_sent, absl::Time time) {
   return Change(
       deployment,
       [&](Connection&, int64_t, v1::Deployment* message) {
         message->set_state(v1::DEPLOYMENT_STATE_FAILED);
         message->set_problem(problem);
+        message->set_never_sent(never_sent);
         ToProto(time, message->mutable_end_time());
       },
       true);

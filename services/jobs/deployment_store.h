@@ -14,6 +14,7 @@
 #include "muster/v1/deployments.pb.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/jobs/deployment_source.h"
 
 namespace muster {
 
@@ -45,18 +46,26 @@ class DeploymentStore {
   DeploymentStore(sqlite::LocalDatabase& database, const Limits& limits)
       : database_(database), limits_(limits) {}
 
+  // Checks in the transaction of Create what the new deployment tries again or destroys.
+  using CheckSource = absl::FunctionRef<absl::Status(const DeploymentSource& source)>;
+
   // Stores a deployment. Returns what is stored, and whether it is new: an earlier call may have
-  // had the same request. ALREADY_EXISTS (DEPLOYMENT_EXISTS), RESOURCE_EXHAUSTED
-  // (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+  // had the same request. If it names a source, calls `check`, which may be called twice, fails as
+  // it does, and marks the nodes of the source. ALREADY_EXISTS (DEPLOYMENT_EXISTS), NOT_FOUND
+  // (DEPLOYMENT_NOT_FOUND: the source), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL).
   struct Created {
     v1::Deployment message;
     bool is_new = false;
   };
-  absl::StatusOr<Created> Create(const v1::Deployment& message,
-                                 const v1::CreateDeploymentRequest& request);
+  absl::StatusOr<Created> Create(
+      const v1::Deployment& message, const v1::CreateDeploymentRequest& request,
+      CheckSource check = [](const DeploymentSource&) { return absl::OkStatus(); });
 
   // NOT_FOUND (DEPLOYMENT_NOT_FOUND). Without nodes.
   absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
+
+  // NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+  absl::StatusOr<DeploymentSource> GetSource(const std::string& deployment);
 
   // Adds nodes by name, from the one after `token` on: at most `limit`, and as many as fit into
   // `max_bytes`, but at least one. Sets the token of the next page.
@@ -101,7 +110,9 @@ class DeploymentStore {
   absl::Status EndCancelled(const std::string& deployment, absl::Time time);
 
   // Ends a deployment whose command will not run, or about which nothing more will be known.
-  absl::Status Fail(const std::string& deployment, const std::string& problem, absl::Time time);
+  // `never_sent`: the root relay never had the command.
+  absl::Status Fail(const std::string& deployment, const std::string& problem, bool never_sent,
+                    absl::Time time);
 
  private:
   absl::Status Change(

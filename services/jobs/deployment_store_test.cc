@@ -45,7 +45,7 @@ TEST_F(DeploymentStoreTest, OpenDeploymentsAreBoundedForOneCreatorAndInAll) {
   ASSERT_TRUE(Create(store, "d3", "bob").ok());
   ASSERT_TRUE(Create(store, "d4", "bob").ok());
   EXPECT_EQ(ReasonOf(Create(store, "d5", "eve")), "TOO_MANY_DEPLOYMENTS");
-  ASSERT_TRUE(store.Fail("d1", "over", absl::Now()).ok());
+  ASSERT_TRUE(store.Fail("d1", "over", false, absl::Now()).ok());
   EXPECT_TRUE(Create(store, "d5", "eve").ok());
 }
 
@@ -53,7 +53,7 @@ TEST_F(DeploymentStoreTest, EndedDeploymentsOfTheCreatorWithTheMostAreRemovedFir
   DeploymentStore store(*database_, {.max_open = 100, .max_ended = 3});
   const auto end = [&](const std::string& id, const std::string& creator) {
     ASSERT_TRUE(Create(store, id, creator).ok());
-    ASSERT_TRUE(store.Fail(id, "over", absl::Now()).ok());
+    ASSERT_TRUE(store.Fail(id, "over", false, absl::Now()).ok());
   };
   end("d1", "ann");
   for (int i = 2; i <= 9; ++i) end(absl::StrCat("d", i), "bob");
@@ -73,7 +73,7 @@ TEST_F(DeploymentStoreTest, OldestEndedDeploymentsAreRemoved) {
     response.set_position(1);
     response.add_records()->set_node("n1");
     ASSERT_TRUE(store.AddRecords(id, response, nullptr).ok());
-    ASSERT_TRUE(store.Fail(id, "over", absl::Now()).ok());
+    ASSERT_TRUE(store.Fail(id, "over", false, absl::Now()).ok());
   }
   ASSERT_TRUE(Create(store, "d5").ok());
   EXPECT_EQ(ReasonOf(store.Get("d1").status()), "DEPLOYMENT_NOT_FOUND");
@@ -167,7 +167,7 @@ TEST_F(DeploymentStoreTest, PendingDeploymentOfTheFirstVersionMayHaveBeenSubmitt
 TEST_F(DeploymentStoreTest, EndedDeploymentDoesNotChange) {
   DeploymentStore store(*database_);
   ASSERT_TRUE(Create(store, "d1").ok());
-  ASSERT_TRUE(store.Fail("d1", "over", absl::Now()).ok());
+  ASSERT_TRUE(store.Fail("d1", "over", false, absl::Now()).ok());
   EXPECT_EQ(ReasonOf(store.AddRecords("d1", {}, nullptr)), "DEPLOYMENT_NOT_FOUND");
   EXPECT_EQ(ReasonOf(store.EndWithJob("d1", {})), "DEPLOYMENT_NOT_FOUND");
   EXPECT_EQ(store.Get("d1")->problem(), "over");

@@ -49,8 +49,17 @@ ALTER TABLE deployments ADD COLUMN cancelled INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX deployments_of_creator ON deployments (created_by, id) WHERE ended = 1;
 )sql";
 
+// From this version on, a request is kept after the end: it is signed again for a retry.
+inline constexpr const char* kJobsVersion3 = R"sql(
+-- The deployment that this one tries again, and the one that it destroys; empty: none.
+ALTER TABLE deployments ADD COLUMN retry_of TEXT NOT NULL DEFAULT '';
+ALTER TABLE deployments ADD COLUMN destroys TEXT NOT NULL DEFAULT '';
+CREATE INDEX deployments_retry_of ON deployments (retry_of, id);
+CREATE INDEX deployments_destroys ON deployments (destroys, id);
+)sql";
+
 // Each step brings a database of the version before it to the next version.
-inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2};
+inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3};
 
 }  // namespace muster
 

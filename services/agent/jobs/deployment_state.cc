@@ -31,14 +31,14 @@ constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
 class OutputReader {
  public:
   // The folder may be invalid: then no output was written.
-  OutputReader(UniqueFd folder, WrittenOutputs* written)
-      : folder_(std::move(folder)), written_(*written) {}
+  OutputReader(UniqueFd folder, bool requires_outputs, WrittenOutputs* written)
+      : folder_(std::move(folder)), requires_outputs_(requires_outputs), written_(*written) {}
 
   void Read(const Output& output) {
     const std::optional<std::string> content = Content(output.name);
     if (too_large_) return;
     if (!content) {
-      if (output.required && !faulty_) Problem(output.name, "is missing");
+      if (output.required && requires_outputs_ && !faulty_) Problem(output.name, "is missing");
       return;
     }
     const std::optional<Json> value = ValueOf(output.name, *content);
@@ -120,6 +120,7 @@ class OutputReader {
   }
 
   const UniqueFd folder_;
+  const bool requires_outputs_;
   WrittenOutputs& written_;
   size_t read_ = 0;   // bytes of files
   size_t bytes_ = 0;  // of names and values
@@ -148,8 +149,8 @@ absl::Status DeploymentState::Remove() const {
   return status;
 }
 
-WrittenOutputs DeploymentState::ReadOutputs(
-    const std::map<std::string, const Output*>& declared) const {
+WrittenOutputs DeploymentState::ReadOutputs(const std::map<std::string, const Output*>& declared,
+                                            bool requires_outputs) const {
   constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   WrittenOutputs written;
   const UniqueFd state(open(folder_.c_str(), kFolder));
@@ -158,7 +159,7 @@ WrittenOutputs DeploymentState::ReadOutputs(
     written.problems.push_back("/state/outputs is not a folder that the agent may read");
     return written;
   }
-  OutputReader reader(std::move(outputs), &written);
+  OutputReader reader(std::move(outputs), requires_outputs, &written);
   for (const auto& [name, output] : declared) reader.Read(*output);
   reader.Finish();
   return written;

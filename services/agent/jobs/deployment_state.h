@@ -53,8 +53,10 @@ class DeploymentState {
   std::string WhyTooLarge() const { return muster::WhyTooLarge(folder_, kStateLimits); }
 
   // Reads the outputs of an ended container. A file with JSON is this value, another one is its
-  // text without one line break at its end. The problems contain no sensitive values.
-  WrittenOutputs ReadOutputs(const std::map<std::string, const Output*>& declared) const;
+  // text without one line break at its end. The problems contain no sensitive values. Unless
+  // `requires_outputs`, a required one may be missing.
+  WrittenOutputs ReadOutputs(const std::map<std::string, const Output*>& declared,
+                             bool requires_outputs = true) const;
 
   // Removes the folders, as RemoveUntrusted does.
   absl::Status Remove() const;

@@ -69,7 +69,7 @@ WrittenOutputs OutputsOf(const NodeJobFolder& folder, const DeploymentState& sta
   const auto deployment = folder.ReadDeployment();
   const auto resolved = deployment.ok() ? ResolveDeployment(*deployment) : deployment.status();
   if (!resolved.ok()) return {.problems = {std::string(resolved.status().message())}};
-  return state.ReadOutputs(resolved->outputs());
+  return state.ReadOutputs(resolved->outputs(), resolved->requires_outputs());
 }
 
 std::optional<DeploymentState> StateOf(const NodeJobFolder& folder) {

@@ -116,6 +116,12 @@ absl::Status NoDeploymentBeginsWith(std::string_view text) {
                    "List the deployments with `muster deployment list`.");
 }
 
+absl::Status OtherCommandReturned(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   absl::StrCat("the jobs service returned another command than that of deployment ", ToAbsl(deployment)),
+                   "Nothing was signed. Check the jobs service.");
+}
+
 absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),

@@ -47,6 +47,8 @@ absl::Status NoRunBeginsWith(std::string_view text);
 absl::Status NoJobBeginsWith(std::string_view text);
 // NOT_FOUND, DEPLOYMENT_NOT_FOUND.
 absl::Status NoDeploymentBeginsWith(std::string_view text);
+// PERMISSION_DENIED, COMMAND_REFUSED.
+absl::Status OtherCommandReturned(std::string_view deployment);
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
 // NOT_FOUND, PLUGIN_NOT_FOUND.

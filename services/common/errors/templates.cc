@@ -105,4 +105,46 @@ absl::Status TooManyDeployments(std::string_view whose, int64_t limit) {
                         absl::Seconds(10));
 }
 
+absl::Status DeploymentNotEnded(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "DEPLOYMENT_NOT_ENDED",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " has not ended"),
+                   "Wait until it has ended (muster deployment show), or cancel it: muster deployment cancel.");
+}
+
+absl::Status NotRetriable(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   "Name only nodes on which it failed. `muster deployment retry --help` explains --force, for nodes on which it is not known whether it ran. If another deployment retries it, retry that one.");
+}
+
+absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " destroys deployment ", ToAbsl(destroys), ", and is not tried again itself"),
+                   absl::StrCat("Destroy ", ToAbsl(destroys), " again: muster deployment destroy."));
+}
+
+absl::Status NoDestroyAction(std::string_view type) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NO_DESTROY_ACTION",
+                   absl::StrCat("the type ", ToAbsl(type), " has no action \"destroy\""),
+                   "A later version of the type may have it: `actions: [deploy, destroy]` in its document. Remove what this deployment created by hand.");
+}
+
+absl::Status NothingToDestroy(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
+                   "Name only nodes on which it started: muster deployment show. `muster deployment destroy --help` explains --force, for nodes on which it is not known whether an earlier destruction ran.");
+}
+
+absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "DEPLOYMENT_DESTROYED",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is destroyed already, by deployment ", ToAbsl(by)),
+                   "Show the destruction: muster deployment show.");
+}
+
+absl::Status CommandNotKept(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "COMMAND_NOT_KEPT",
+                   absl::StrCat("the command of deployment ", ToAbsl(deployment), " is not stored: an earlier version of Muster removed it at the end"),
+                   "Create a new deployment: muster deploy.");
+}
+
 }  // namespace muster::errors

@@ -43,6 +43,20 @@ absl::Status DeploymentExists(std::string_view deployment);
 absl::Status DeploymentOfJobExists(std::string_view job, std::string_view deployment);
 // RESOURCE_EXHAUSTED, TOO_MANY_DEPLOYMENTS.
 absl::Status TooManyDeployments(std::string_view whose, int64_t limit);
+// FAILED_PRECONDITION, DEPLOYMENT_NOT_ENDED.
+absl::Status DeploymentNotEnded(std::string_view deployment);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status NotRetriable(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys);
+// FAILED_PRECONDITION, NO_DESTROY_ACTION.
+absl::Status NoDestroyAction(std::string_view type);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status NothingToDestroy(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, DEPLOYMENT_DESTROYED.
+absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by);
+// FAILED_PRECONDITION, COMMAND_NOT_KEPT.
+absl::Status CommandNotKept(std::string_view deployment);
 
 }  // namespace muster::errors
 

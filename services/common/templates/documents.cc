@@ -94,6 +94,20 @@ class DocumentReader {
     return actions;
   }
 
+  std::vector<std::string> Idempotent(const std::vector<std::string>& actions) {
+    const Json* list = Field("idempotent");
+    if (list == nullptr) return {};
+    const auto is_action = [&](const Json& name) {
+      return name.is_string() &&
+             std::ranges::find(actions, name.get<std::string>()) != actions.end();
+    };
+    if (!list->is_array() || !std::ranges::all_of(*list, is_action)) {
+      Mistake("idempotent", "must be a list of names that are in actions");
+      return {};
+    }
+    return list->get<std::vector<std::string>>();
+  }
+
   std::vector<std::string> Command() {
     const Json* list = Field("command");
     if (list == nullptr) return {};
@@ -230,6 +244,7 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
   }
   reader.Expect("contract", kTemplateContract);
   type.actions = reader.Actions();
+  type.idempotent = reader.Idempotent(type.actions);
   type.network = reader.Text("network", false);
   if (type.network.empty()) type.network = "none";
   type.limits = reader.Limits();

@@ -10,6 +10,7 @@
 //   command: [sh, /files/main.sh]       # only with adHoc; default: that of the image
 //   contract: 1                         # of what the container gets and returns
 //   actions: [deploy, destroy]          # default: [deploy]
+//   idempotent: [deploy]                # of the actions; default: none
 //   limits: {memory: 512MiB, cpus: 1, processes: 256, time: 1h, output: 16MiB}
 //   network: none                       # or the name of a network of the nodes' Docker
 //   parameters: {...}                   # parameters.h
@@ -18,7 +19,7 @@
 //   definitions: {...}                  # for the references of schemas
 //
 // A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, command,
-// contract, actions and network, and may lower limits.
+// contract, actions, idempotent and network, and may lower limits.
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 
@@ -63,6 +64,7 @@ struct TypeDocument {
   bool ad_hoc = false;
   std::vector<std::string> command;  // empty: that of the image
   std::vector<std::string> actions;
+  std::vector<std::string> idempotent;  // of the actions: to run one twice has the effect of once
   std::string network;
   TemplateLimits limits;
   std::vector<Parameter> parameters;

@@ -51,13 +51,15 @@ std::string Mistakes(const absl::Status& status) {
 }
 
 TEST(DocumentsTest, TypeIsRead) {
-  const auto type = ReadType(TypeText("actions: [deploy, destroy]\nadHoc: true\n"));
+  const auto type =
+      ReadType(TypeText("actions: [deploy, destroy]\nidempotent: [destroy]\nadHoc: true\n"));
   ASSERT_TRUE(type.ok()) << type.status();
   EXPECT_EQ(type->name, "ansible");
   EXPECT_EQ(type->version, "1.2.0");
   EXPECT_EQ(type->image, kImage);
   EXPECT_TRUE(type->ad_hoc);
   EXPECT_THAT(type->actions, ElementsAre("deploy", "destroy"));
+  EXPECT_THAT(type->idempotent, ElementsAre("destroy"));
   EXPECT_EQ(type->network, "none");
   EXPECT_EQ(type->limits.memory, int64_t{512} << 20);
   EXPECT_EQ(type->limits.cpus, 0.5);
@@ -78,6 +80,7 @@ TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
                                                  "image: busybox:latest\n"
                                                  "contract: 2\n"
                                                  "actions: [destroy]\n"
+                                                 "idempotent: [deploy]\n"
                                                  "adHoc: 1\n"
                                                  "nmae: x\n"
                                                  "limits: {memory: 1, cpus: 0, time: 1ms, cpu: 1}\n"
@@ -87,10 +90,10 @@ TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
   for (const char* mistake :
        {"/apiVersion: must be \"muster/v1\"", "/kind: must be \"TemplateType\"", "/name: must be",
         "/version: must be a version", "/image: must be NAME@sha256", "/contract: must be 1",
-        "/actions: must contain deploy", "/adHoc: must be true or false", "/nmae: no such field",
-        "/limits/memory: must be a size", "/limits/cpus: must be", "/limits/time: must be",
-        "/limits/cpu: no such field", "/parameters/a/schema",
-        "/outputs/b: an output has no value"}) {
+        "/actions: must contain deploy", "/idempotent: must be a list of names",
+        "/adHoc: must be true or false", "/nmae: no such field", "/limits/memory: must be a size",
+        "/limits/cpus: must be", "/limits/time: must be", "/limits/cpu: no such field",
+        "/parameters/a/schema", "/outputs/b: an output has no value"}) {
     EXPECT_THAT(mistakes, HasSubstr(mistake));
   }
   EXPECT_THAT(Mistakes(ReadType("[]").status()), HasSubstr("not an object"));

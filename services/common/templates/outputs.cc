@@ -44,7 +44,8 @@ std::vector<std::string> FaultsOfOutputs(const v1::JobRecord::Outputs& outputs,
     if (found != missing.end()) missing.erase(found);
   }
   for (const auto& [name, declared] : missing) {
-    if (declared->required) faults.push_back(absl::StrCat(name, ": is missing"));
+    if (declared->required && deployment.requires_outputs())
+      faults.push_back(absl::StrCat(name, ": is missing"));
   }
   return faults;
 }

@@ -11,8 +11,8 @@
 namespace muster {
 
 // Returns the faults, each with the name of the output; empty for outputs that the documents admit:
-// all required ones and no others, each with a value that its schema admits, or without a value if
-// it is sensitive.
+// all required ones, if its action requires them, and no others, each with a value that its schema
+// admits, or without a value if it is sensitive.
 std::vector<std::string> FaultsOfOutputs(const v1::JobRecord::Outputs& outputs,
                                          const ResolvedDeployment& deployment);
 

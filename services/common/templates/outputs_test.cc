@@ -66,6 +66,12 @@ TEST_F(OutputsTest, OthersAreFaults) {
   }
 }
 
+TEST_F(OutputsTest, ActionDestroyRequiresNone) {
+  deployment_.action = "destroy";
+  EXPECT_THAT(Faults({}), IsEmpty());
+  EXPECT_THAT(Faults({{"url", "5"}}), ElementsAre(HasSubstr("url")));
+}
+
 // Programs that print such a value in JSON would use up their stack.
 TEST_F(OutputsTest, DeepValueIsAFault) {
   const std::string deep = absl::StrCat(std::string(16'000, '['), std::string(16'000, ']'));

@@ -63,6 +63,10 @@ std::map<std::string, const Output*> ResolvedDeployment::outputs() const {
   return all;
 }
 
+bool ResolvedDeployment::is_idempotent() const {
+  return std::ranges::find(type.idempotent, action) != type.idempotent.end();
+}
+
 absl::StatusOr<std::map<std::string, Json>> ReadParameterValues(std::string_view text) {
   if (text.size() > kMaxParameters) {
     return errors::InvalidParameters(
@@ -106,6 +110,7 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
   resolved.parameters = ResolveParameters(merged, values, &mistakes);
   if (!mistakes.empty()) return errors::InvalidParameters(absl::StrJoin(mistakes, "\n"));
   resolved.limits = LimitsOf(resolved);
+  resolved.action = deployment.action();
   return resolved;
 }
 

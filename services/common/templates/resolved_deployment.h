@@ -18,14 +18,25 @@
 
 namespace muster {
 
+// The action that undoes a deployment.
+inline constexpr std::string_view kDestroyAction = "destroy";
+
 struct ResolvedDeployment {
   TypeDocument type;
   std::optional<TemplateDocument> own;  // nothing: the type is deployed alone
   std::map<std::string, ResolvedValue> parameters;
   TemplateLimits limits;  // of the template where it has one, else of the type
+  std::string action;
 
   // Returns the outputs of type and template, by name.
   std::map<std::string, const Output*> outputs() const;
+
+  // Returns whether the required outputs must be written. The action "destroy" may leave them out:
+  // they describe what it removes.
+  bool requires_outputs() const { return action != kDestroyAction; }
+
+  // Returns whether the type declares its action idempotent.
+  bool is_idempotent() const;
 };
 
 // Resolves the parameters, and checks action and files. The jobs service and each node call it with

@@ -96,7 +96,14 @@ type PlanDeploymentRequest struct {
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
 	Parameters string `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// As in the command.
-	Files         []*Command_File `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`
+	Files []*Command_File `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`
+	// Instead of all fields above: the ended deployment that is tried again, or that is destroyed.
+	RetryOf  string `protobuf:"bytes,6,opt,name=retry_of,json=retryOf,proto3" json:"retry_of,omitempty"`
+	Destroys string `protobuf:"bytes,7,opt,name=destroys,proto3" json:"destroys,omitempty"`
+	// Only with one of these two: the nodes. All of them must be possible. Empty: all that are possible.
+	Nodes []string `protobuf:"bytes,8,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	// As in CreateDeploymentRequest.
+	Force         bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -166,14 +173,50 @@ func (x *PlanDeploymentRequest) GetFiles() []*Command_File {
 	return nil
 }
 
+func (x *PlanDeploymentRequest) GetRetryOf() string {
+	if x != nil {
+		return x.RetryOf
+	}
+	return ""
+}
+
+func (x *PlanDeploymentRequest) GetDestroys() string {
+	if x != nil {
+		return x.Destroys
+	}
+	return ""
+}
+
+func (x *PlanDeploymentRequest) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *PlanDeploymentRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
+}
+
 type DeploymentPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The documents and parameters for the command. `deployment` is empty: the signer chooses it.
+	// The documents and parameters for the command. `deployment` is empty: the signer chooses it. Unset with `source`.
 	Deployment *Command_Deployment `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// For the command: the image, and the time limit if the documents have one.
-	Image         string                 `protobuf:"bytes,2,opt,name=image,proto3" json:"image,omitempty"`
-	TimeLimit     *durationpb.Duration   `protobuf:"bytes,3,opt,name=time_limit,json=timeLimit,proto3" json:"time_limit,omitempty"`
-	Parameters    []*DeploymentParameter `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	Image      string                 `protobuf:"bytes,2,opt,name=image,proto3" json:"image,omitempty"`
+	TimeLimit  *durationpb.Duration   `protobuf:"bytes,3,opt,name=time_limit,json=timeLimit,proto3" json:"time_limit,omitempty"`
+	Parameters []*DeploymentParameter `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// For `retry_of` and `destroys`: the nodes for the command, sorted, and the other ones of that deployment.
+	Nodes   []string        `protobuf:"bytes,5,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Skipped []*SkippedNodes `protobuf:"bytes,6,rep,name=skipped,proto3" json:"skipped,omitempty"`
+	// For `retry_of` and `destroys`: the command of that deployment, as its creator signed it. The new command has its
+	// image and content, with a new id and, for `destroys`, the action "destroy". The caller should verify the signature:
+	// then it signs what an operator has signed before. It contains the values of sensitive parameters; with such values, it
+	// is unset in a call through a gateway.
+	Source        *SignedCommand `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -236,6 +279,90 @@ func (x *DeploymentPlan) GetParameters() []*DeploymentParameter {
 	return nil
 }
 
+func (x *DeploymentPlan) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *DeploymentPlan) GetSkipped() []*SkippedNodes {
+	if x != nil {
+		return x.Skipped
+	}
+	return nil
+}
+
+func (x *DeploymentPlan) GetSource() *SignedCommand {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+// Nodes on which a deployment is not tried again or destroyed.
+type SkippedNodes struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// For people.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Count  int64  `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	// The first 10 by name.
+	Nodes         []string `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SkippedNodes) Reset() {
+	*x = SkippedNodes{}
+	mi := &file_muster_v1_deployments_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SkippedNodes) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SkippedNodes) ProtoMessage() {}
+
+func (x *SkippedNodes) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_deployments_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SkippedNodes.ProtoReflect.Descriptor instead.
+func (*SkippedNodes) Descriptor() ([]byte, []int) {
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SkippedNodes) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *SkippedNodes) GetCount() int64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *SkippedNodes) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
 // The resolved value of a parameter.
 type DeploymentParameter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -251,7 +378,7 @@ type DeploymentParameter struct {
 
 func (x *DeploymentParameter) Reset() {
 	*x = DeploymentParameter{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[2]
+	mi := &file_muster_v1_deployments_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -263,7 +390,7 @@ func (x *DeploymentParameter) String() string {
 func (*DeploymentParameter) ProtoMessage() {}
 
 func (x *DeploymentParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[2]
+	mi := &file_muster_v1_deployments_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -276,7 +403,7 @@ func (x *DeploymentParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentParameter.ProtoReflect.Descriptor instead.
 func (*DeploymentParameter) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *DeploymentParameter) GetName() string {
@@ -321,7 +448,7 @@ type DeploymentFile struct {
 
 func (x *DeploymentFile) Reset() {
 	*x = DeploymentFile{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[3]
+	mi := &file_muster_v1_deployments_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -333,7 +460,7 @@ func (x *DeploymentFile) String() string {
 func (*DeploymentFile) ProtoMessage() {}
 
 func (x *DeploymentFile) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[3]
+	mi := &file_muster_v1_deployments_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -346,7 +473,7 @@ func (x *DeploymentFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentFile.ProtoReflect.Descriptor instead.
 func (*DeploymentFile) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DeploymentFile) GetPath() string {
@@ -380,17 +507,26 @@ func (x *DeploymentFile) GetExecutable() bool {
 type CreateDeploymentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// As in SubmitJobRequest. The action of the command is "deployment".
-	Command       *SignedCommand       `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
-	Nodes         []string             `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	Parallel      int32                `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
-	Wait          *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	Command  *SignedCommand       `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
+	Nodes    []string             `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Parallel int32                `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
+	Wait     *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
+	// The ended deployment that this one tries again: with the same action, documents, parameters and files, on nodes on which
+	// it did not succeed. On each node a deployment is tried again at most once; the next one tries its retry again.
+	RetryOf string `protobuf:"bytes,5,opt,name=retry_of,json=retryOf,proto3" json:"retry_of,omitempty"`
+	// The ended deployment that this one destroys: with the action "destroy" and otherwise the same content, on nodes on which
+	// it may have started. Nodes on which an earlier destruction failed are possible again.
+	Destroys string `protobuf:"bytes,6,opt,name=destroys,proto3" json:"destroys,omitempty"`
+	// Admits nodes on which it is not known whether the action ran: it may run there a second time, also at the same time as
+	// the first. Without it they are possible only if the type declares the action idempotent.
+	Force         bool `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateDeploymentRequest) Reset() {
 	*x = CreateDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[4]
+	mi := &file_muster_v1_deployments_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +538,7 @@ func (x *CreateDeploymentRequest) String() string {
 func (*CreateDeploymentRequest) ProtoMessage() {}
 
 func (x *CreateDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[4]
+	mi := &file_muster_v1_deployments_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +551,7 @@ func (x *CreateDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*CreateDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateDeploymentRequest) GetCommand() *SignedCommand {
@@ -444,6 +580,27 @@ func (x *CreateDeploymentRequest) GetWait() *durationpb.Duration {
 		return x.Wait
 	}
 	return nil
+}
+
+func (x *CreateDeploymentRequest) GetRetryOf() string {
+	if x != nil {
+		return x.RetryOf
+	}
+	return ""
+}
+
+func (x *CreateDeploymentRequest) GetDestroys() string {
+	if x != nil {
+		return x.Destroys
+	}
+	return ""
+}
+
+func (x *CreateDeploymentRequest) GetForce() bool {
+	if x != nil {
+		return x.Force
+	}
+	return false
 }
 
 type Deployment struct {
@@ -475,13 +632,23 @@ type Deployment struct {
 	Files []*DeploymentFile `protobuf:"bytes,17,rep,name=files,proto3" json:"files,omitempty"`
 	// URI of the operator who cancelled it first; empty if none did. It may have ended before.
 	CancelRequestedBy string `protobuf:"bytes,18,opt,name=cancel_requested_by,json=cancelRequestedBy,proto3" json:"cancel_requested_by,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// As created.
+	RetryOf  string `protobuf:"bytes,19,opt,name=retry_of,json=retryOf,proto3" json:"retry_of,omitempty"`
+	Destroys string `protobuf:"bytes,20,opt,name=destroys,proto3" json:"destroys,omitempty"`
+	Forced   bool   `protobuf:"varint,21,opt,name=forced,proto3" json:"forced,omitempty"`
+	// GetDeployment only: the deployments that retry and destroy this one, the oldest first; at most 100 of each. It is
+	// destroyed on the nodes on which one of the latter succeeded.
+	Retries     []*RelatedDeployment `protobuf:"bytes,22,rep,name=retries,proto3" json:"retries,omitempty"`
+	DestroyedBy []*RelatedDeployment `protobuf:"bytes,23,rep,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
+	// It has ended, and the root relay never had its command: it started on no node.
+	NeverSent     bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
 	*x = Deployment{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[5]
+	mi := &file_muster_v1_deployments_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +660,7 @@ func (x *Deployment) String() string {
 func (*Deployment) ProtoMessage() {}
 
 func (x *Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[5]
+	mi := &file_muster_v1_deployments_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +673,7 @@ func (x *Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deployment.ProtoReflect.Descriptor instead.
 func (*Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Deployment) GetDeployment() string {
@@ -635,6 +802,100 @@ func (x *Deployment) GetCancelRequestedBy() string {
 	return ""
 }
 
+func (x *Deployment) GetRetryOf() string {
+	if x != nil {
+		return x.RetryOf
+	}
+	return ""
+}
+
+func (x *Deployment) GetDestroys() string {
+	if x != nil {
+		return x.Destroys
+	}
+	return ""
+}
+
+func (x *Deployment) GetForced() bool {
+	if x != nil {
+		return x.Forced
+	}
+	return false
+}
+
+func (x *Deployment) GetRetries() []*RelatedDeployment {
+	if x != nil {
+		return x.Retries
+	}
+	return nil
+}
+
+func (x *Deployment) GetDestroyedBy() []*RelatedDeployment {
+	if x != nil {
+		return x.DestroyedBy
+	}
+	return nil
+}
+
+func (x *Deployment) GetNeverSent() bool {
+	if x != nil {
+		return x.NeverSent
+	}
+	return false
+}
+
+type RelatedDeployment struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	State         DeploymentState        `protobuf:"varint,2,opt,name=state,proto3,enum=muster.v1.DeploymentState" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RelatedDeployment) Reset() {
+	*x = RelatedDeployment{}
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RelatedDeployment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RelatedDeployment) ProtoMessage() {}
+
+func (x *RelatedDeployment) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RelatedDeployment.ProtoReflect.Descriptor instead.
+func (*RelatedDeployment) Descriptor() ([]byte, []int) {
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RelatedDeployment) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+func (x *RelatedDeployment) GetState() DeploymentState {
+	if x != nil {
+		return x.State
+	}
+	return DeploymentState_DEPLOYMENT_STATE_UNSPECIFIED
+}
+
 // The outcome of a deployment on one node.
 type DeploymentNode struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -643,14 +904,17 @@ type DeploymentNode struct {
 	// Unset while it has not ended.
 	Final *JobRecord_Final `protobuf:"bytes,3,opt,name=final,proto3" json:"final,omitempty"`
 	// Only if the records are those that the node signed (`final.records_verified`).
-	Outputs       *JobRecord_Outputs `protobuf:"bytes,4,opt,name=outputs,proto3" json:"outputs,omitempty"`
+	Outputs *JobRecord_Outputs `protobuf:"bytes,4,opt,name=outputs,proto3" json:"outputs,omitempty"`
+	// The deployment that retries it on this node, and the latest one that destroys it here.
+	RetriedBy     string `protobuf:"bytes,5,opt,name=retried_by,json=retriedBy,proto3" json:"retried_by,omitempty"`
+	DestroyedBy   string `protobuf:"bytes,6,opt,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DeploymentNode) Reset() {
 	*x = DeploymentNode{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[6]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +926,7 @@ func (x *DeploymentNode) String() string {
 func (*DeploymentNode) ProtoMessage() {}
 
 func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[6]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +939,7 @@ func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentNode.ProtoReflect.Descriptor instead.
 func (*DeploymentNode) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeploymentNode) GetNode() string {
@@ -706,6 +970,20 @@ func (x *DeploymentNode) GetOutputs() *JobRecord_Outputs {
 	return nil
 }
 
+func (x *DeploymentNode) GetRetriedBy() string {
+	if x != nil {
+		return x.RetriedBy
+	}
+	return ""
+}
+
+func (x *DeploymentNode) GetDestroyedBy() string {
+	if x != nil {
+		return x.DestroyedBy
+	}
+	return ""
+}
+
 type GetDeploymentRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
@@ -718,7 +996,7 @@ type GetDeploymentRequest struct {
 
 func (x *GetDeploymentRequest) Reset() {
 	*x = GetDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -730,7 +1008,7 @@ func (x *GetDeploymentRequest) String() string {
 func (*GetDeploymentRequest) ProtoMessage() {}
 
 func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -743,7 +1021,7 @@ func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*GetDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetDeploymentRequest) GetDeployment() string {
@@ -778,7 +1056,7 @@ type ListDeploymentsRequest struct {
 
 func (x *ListDeploymentsRequest) Reset() {
 	*x = ListDeploymentsRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -790,7 +1068,7 @@ func (x *ListDeploymentsRequest) String() string {
 func (*ListDeploymentsRequest) ProtoMessage() {}
 
 func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -803,7 +1081,7 @@ func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListDeploymentsRequest) GetPageSize() int32 {
@@ -829,7 +1107,7 @@ type CancelDeploymentRequest struct {
 
 func (x *CancelDeploymentRequest) Reset() {
 	*x = CancelDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1119,7 @@ func (x *CancelDeploymentRequest) String() string {
 func (*CancelDeploymentRequest) ProtoMessage() {}
 
 func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1132,7 @@ func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*CancelDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CancelDeploymentRequest) GetDeployment() string {
@@ -874,7 +1152,7 @@ type ListDeploymentsResponse struct {
 
 func (x *ListDeploymentsResponse) Reset() {
 	*x = ListDeploymentsResponse{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[10]
+	mi := &file_muster_v1_deployments_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +1164,7 @@ func (x *ListDeploymentsResponse) String() string {
 func (*ListDeploymentsResponse) ProtoMessage() {}
 
 func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[10]
+	mi := &file_muster_v1_deployments_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +1177,7 @@ func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListDeploymentsResponse) GetDeployments() []*Deployment {
@@ -920,7 +1198,7 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xae\x01\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\x91\x02\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -928,7 +1206,11 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x04 \x01(\tR\n" +
 	"parameters\x12-\n" +
-	"\x05files\x18\x05 \x03(\v2\x17.muster.v1.Command.FileR\x05files\"\xdf\x01\n" +
+	"\x05files\x18\x05 \x03(\v2\x17.muster.v1.Command.FileR\x05files\x12\x19\n" +
+	"\bretry_of\x18\x06 \x01(\tR\aretryOf\x12\x1a\n" +
+	"\bdestroys\x18\a \x01(\tR\bdestroys\x12\x14\n" +
+	"\x05nodes\x18\b \x03(\tR\x05nodes\x12\x14\n" +
+	"\x05force\x18\t \x01(\bR\x05force\"\xda\x02\n" +
 	"\x0eDeploymentPlan\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
@@ -938,7 +1220,14 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"time_limit\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\ttimeLimit\x12>\n" +
 	"\n" +
 	"parameters\x18\x04 \x03(\v2\x1e.muster.v1.DeploymentParameterR\n" +
-	"parameters\"u\n" +
+	"parameters\x12\x14\n" +
+	"\x05nodes\x18\x05 \x03(\tR\x05nodes\x121\n" +
+	"\askipped\x18\x06 \x03(\v2\x17.muster.v1.SkippedNodesR\askipped\x120\n" +
+	"\x06source\x18\a \x01(\v2\x18.muster.v1.SignedCommandR\x06source\"R\n" +
+	"\fSkippedNodes\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
+	"\x05nodes\x18\x03 \x03(\tR\x05nodes\"u\n" +
 	"\x13DeploymentParameter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\x12\x16\n" +
@@ -950,12 +1239,15 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1e\n" +
 	"\n" +
 	"executable\x18\x04 \x01(\bR\n" +
-	"executable\"\xae\x01\n" +
+	"executable\"\xfb\x01\n" +
 	"\x17CreateDeploymentRequest\x122\n" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\bparallel\x18\x03 \x01(\x05R\bparallel\x12-\n" +
-	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\"\xad\x05\n" +
+	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x19\n" +
+	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
+	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
+	"\x05force\x18\a \x01(\bR\x05force\"\x94\a\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -982,13 +1274,28 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x05nodes\x18\x0f \x03(\v2\x19.muster.v1.DeploymentNodeR\x05nodes\x12&\n" +
 	"\x0fnext_page_token\x18\x10 \x01(\tR\rnextPageToken\x12/\n" +
 	"\x05files\x18\x11 \x03(\v2\x19.muster.v1.DeploymentFileR\x05files\x12.\n" +
-	"\x13cancel_requested_by\x18\x12 \x01(\tR\x11cancelRequestedBy\"\xc9\x01\n" +
+	"\x13cancel_requested_by\x18\x12 \x01(\tR\x11cancelRequestedBy\x12\x19\n" +
+	"\bretry_of\x18\x13 \x01(\tR\aretryOf\x12\x1a\n" +
+	"\bdestroys\x18\x14 \x01(\tR\bdestroys\x12\x16\n" +
+	"\x06forced\x18\x15 \x01(\bR\x06forced\x126\n" +
+	"\aretries\x18\x16 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\aretries\x12?\n" +
+	"\fdestroyed_by\x18\x17 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\vdestroyedBy\x12\x1d\n" +
+	"\n" +
+	"never_sent\x18\x18 \x01(\bR\tneverSent\"e\n" +
+	"\x11RelatedDeployment\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x01 \x01(\tR\n" +
+	"deployment\x120\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\x8b\x02\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x120\n" +
 	"\x05final\x18\x03 \x01(\v2\x1a.muster.v1.JobRecord.FinalR\x05final\x126\n" +
-	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\"r\n" +
+	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\x12\x1d\n" +
+	"\n" +
+	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
+	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"r\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1034,60 +1341,67 @@ func file_muster_v1_deployments_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_deployments_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_muster_v1_deployments_proto_goTypes = []any{
 	(DeploymentState)(0),            // 0: muster.v1.DeploymentState
 	(*PlanDeploymentRequest)(nil),   // 1: muster.v1.PlanDeploymentRequest
 	(*DeploymentPlan)(nil),          // 2: muster.v1.DeploymentPlan
-	(*DeploymentParameter)(nil),     // 3: muster.v1.DeploymentParameter
-	(*DeploymentFile)(nil),          // 4: muster.v1.DeploymentFile
-	(*CreateDeploymentRequest)(nil), // 5: muster.v1.CreateDeploymentRequest
-	(*Deployment)(nil),              // 6: muster.v1.Deployment
-	(*DeploymentNode)(nil),          // 7: muster.v1.DeploymentNode
-	(*GetDeploymentRequest)(nil),    // 8: muster.v1.GetDeploymentRequest
-	(*ListDeploymentsRequest)(nil),  // 9: muster.v1.ListDeploymentsRequest
-	(*CancelDeploymentRequest)(nil), // 10: muster.v1.CancelDeploymentRequest
-	(*ListDeploymentsResponse)(nil), // 11: muster.v1.ListDeploymentsResponse
-	(*Command_File)(nil),            // 12: muster.v1.Command.File
-	(*Command_Deployment)(nil),      // 13: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 14: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 15: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 16: google.protobuf.Timestamp
-	(*JobRecord_Final)(nil),         // 17: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 18: muster.v1.JobRecord.Outputs
+	(*SkippedNodes)(nil),            // 3: muster.v1.SkippedNodes
+	(*DeploymentParameter)(nil),     // 4: muster.v1.DeploymentParameter
+	(*DeploymentFile)(nil),          // 5: muster.v1.DeploymentFile
+	(*CreateDeploymentRequest)(nil), // 6: muster.v1.CreateDeploymentRequest
+	(*Deployment)(nil),              // 7: muster.v1.Deployment
+	(*RelatedDeployment)(nil),       // 8: muster.v1.RelatedDeployment
+	(*DeploymentNode)(nil),          // 9: muster.v1.DeploymentNode
+	(*GetDeploymentRequest)(nil),    // 10: muster.v1.GetDeploymentRequest
+	(*ListDeploymentsRequest)(nil),  // 11: muster.v1.ListDeploymentsRequest
+	(*CancelDeploymentRequest)(nil), // 12: muster.v1.CancelDeploymentRequest
+	(*ListDeploymentsResponse)(nil), // 13: muster.v1.ListDeploymentsResponse
+	(*Command_File)(nil),            // 14: muster.v1.Command.File
+	(*Command_Deployment)(nil),      // 15: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),     // 16: google.protobuf.Duration
+	(*SignedCommand)(nil),           // 17: muster.v1.SignedCommand
+	(*timestamppb.Timestamp)(nil),   // 18: google.protobuf.Timestamp
+	(*JobRecord_Final)(nil),         // 19: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),       // 20: muster.v1.JobRecord.Outputs
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
-	12, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
-	13, // 1: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	14, // 2: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
-	3,  // 3: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
-	15, // 4: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	14, // 5: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
-	3,  // 6: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
-	0,  // 7: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	16, // 8: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	16, // 9: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	7,  // 10: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
-	4,  // 11: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	16, // 12: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	17, // 13: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	18, // 14: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	6,  // 15: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 16: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	5,  // 17: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	8,  // 18: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	9,  // 19: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	10, // 20: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 21: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	6,  // 22: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	6,  // 23: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	11, // 24: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	6,  // 25: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	21, // [21:26] is the sub-list for method output_type
-	16, // [16:21] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	14, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
+	15, // 1: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	16, // 2: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	4,  // 3: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
+	3,  // 4: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
+	17, // 5: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
+	17, // 6: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	16, // 7: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	4,  // 8: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
+	0,  // 9: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
+	18, // 10: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	18, // 11: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	9,  // 12: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	5,  // 13: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
+	8,  // 14: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
+	8,  // 15: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
+	0,  // 16: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	18, // 17: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	19, // 18: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	20, // 19: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	7,  // 20: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 21: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 22: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	10, // 23: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	11, // 24: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	12, // 25: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 26: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 27: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 28: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	13, // 29: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 30: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	26, // [26:31] is the sub-list for method output_type
+	21, // [21:26] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }
@@ -1102,7 +1416,7 @@ func file_muster_v1_deployments_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_deployments_proto_rawDesc), len(file_muster_v1_deployments_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,164 @@
+#include "cli/commands/deployment_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "cli/commands/job_targets.h"
+#include "cli/commands/without_answer.h"
+#include "cli/exit_code.h"
+#include "cli/interrupt.h"
+#include "cli/output/deployment_view.h"
+#include "cli/output/format.h"
+#include "cli/output/job_output.h"
+#include "cli/rpc/job_client.h"
+#include "services/common/base/error.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/rpc/proto_time.h"
+
+namespace muster::cli {
+namespace {
+
+constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
+// A reachable node starts the container within this time.
+constexpr absl::Duration kStartWithin = absl::Minutes(5);
+constexpr absl::Duration kParallelWindow = absl::Hours(12);
+constexpr absl::Duration kPoll = absl::Milliseconds(200);
+
+absl::StatusOr<absl::Duration> TtlOf(const RolloutArguments& arguments) {
+  return DurationOr(arguments.ttl, kDefaultTtl, "--ttl");
+}
+
+// Waits until `holds` for the deployment. CANCELLED after an interrupt.
+absl::Status Await(DeploymentClient& client, const std::string& id,
+                   bool (*holds)(const v1::Deployment&)) {
+  while (true) {
+    ASSIGN_OR_RETURN(const auto deployment, client.GetWithoutNodes(id));
+    if (holds(deployment)) return absl::OkStatus();
+    if (!SleepUnlessInterrupted(kPoll)) return absl::CancelledError("interrupted");
+  }
+}
+
+// Prints the output of the containers while they run, and the nodes that do not answer. Without a
+// job, the relay refused the command.
+absl::Status FollowOutput(Console& console, const OperatorContext& context,
+                          const v1::Deployment& created, const std::vector<std::string>& nodes,
+                          bool parallel) {
+  JobClient jobs(context);
+  JobOutput output(console, false, JobReport::kOutput);
+  v1::WatchJobRequest request;
+  request.set_job(created.job());
+  WatchReminder reminder;
+  if (!parallel) {  // else the other nodes wait for their turn
+    reminder = RemindOfSilentNodes(output, context, nodes,
+                                   "muster deployment cancel " + created.deployment());
+  }
+  const auto end = jobs.Watch(
+      request,
+      [&](const v1::WatchJobResponse& response) {
+        output.HandleResponse(response);
+        return true;
+      },
+      reminder);
+  if (end.ok()) output.Finish(*end);
+  return ReasonOf(end.status()) == "JOB_NOT_FOUND" ? absl::OkStatus() : end.status();
+}
+
+// Waits for the end of a deployment, and returns it with its nodes.
+absl::StatusOr<v1::Deployment> Follow(Console& console, const OperatorContext& context,
+                                      DeploymentClient& client, const v1::Deployment& created,
+                                      const std::vector<std::string>& nodes,
+                                      const RolloutArguments& arguments, bool json) {
+  const std::string& id = created.deployment();
+  if (!json) {
+    RETURN_IF_ERROR(Await(client, id, [](const v1::Deployment& deployment) {
+      return deployment.state() != v1::DEPLOYMENT_STATE_PENDING;
+    }));
+    RETURN_IF_ERROR(FollowOutput(console, context, created, nodes, arguments.parallel > 0));
+  }
+  RETURN_IF_ERROR(Await(client, id, HasEnded));
+  return client.Get(id);
+}
+
+}  // namespace
+
+void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments) {
+  command
+      .add_option("--deadline", arguments.deadline,
+                  absl::StrCat("The time limit on each node, from the start of the container "
+                               "(default: ",
+                               ToAbsl(deadline), ")"))
+      ->type_name("DURATION");
+  command
+      .add_option("--ttl", arguments.ttl,
+                  "How long the deployment waits for unreachable nodes (default: 10s)")
+      ->type_name("DURATION");
+  CLI::Option* parallel = command.add_option(
+      "--parallel", arguments.parallel, "The maximum number of nodes that run it at the same time");
+  parallel->type_name("N");
+  AllowRange(*parallel, 1, 1'000'000);
+  command.add_flag("--wait", arguments.wait,
+                   "Print the output, and wait until the deployment has ended");
+}
+
+absl::StatusOr<v1::Command> MakeCommand(const std::string& image, v1::Command::Deployment content,
+                                        absl::Duration time_limit,
+                                        const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto ttl, TtlOf(arguments));
+  ASSIGN_OR_RETURN(const auto deadline, DurationOr(arguments.deadline, time_limit, "--deadline"));
+  v1::Command command;
+  command.set_action(std::string(kDeploymentAction));
+  v1::Command::Container& container = *command.mutable_container();
+  container.set_image(image);
+  *container.mutable_deployment() = std::move(content);
+  container.mutable_deployment()->set_deployment(NewCommandId());
+  const absl::Time now = absl::Now();
+  ToProto(now, command.mutable_not_before());
+  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, kStartWithin)),
+          command.mutable_not_after());
+  ToProto(deadline, command.mutable_time_limit());
+  return command;
+}
+
+absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& signer,
+                                                          v1::Command command,
+                                                          std::vector<std::string> nodes,
+                                                          const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto ttl, TtlOf(arguments));
+  ASSIGN_OR_RETURN(auto signed_command, signer.Sign(std::move(command), std::move(nodes)));
+  v1::CreateDeploymentRequest request;
+  *request.mutable_command() = std::move(signed_command.command);
+  request.mutable_nodes()->Assign(signed_command.nodes.begin(), signed_command.nodes.end());
+  request.set_parallel(arguments.parallel);
+  ToProto(ttl, request.mutable_wait());
+  return request;
+}
+
+absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
+                                    const OperatorContext& context, DeploymentClient& client,
+                                    const v1::CreateDeploymentRequest& request,
+                                    const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto created, client.Create(request));
+  if (!arguments.wait) {
+    console.out << (line.json ? Dump(ToJson(created)) : absl::StrCat(created.deployment(), "\n"));
+    return kExitOk;
+  }
+  PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
+                                     SubjectOf(created), " is stored."));
+  const std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
+  const auto ended = Follow(console, context, client, created, nodes, arguments, line.json);
+  if (Interrupted()) {
+    PrintMessage(console,
+                 absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
+                              created.deployment(), "\nCancel it: muster deployment cancel ",
+                              created.deployment()));
+    return kExitInterrupted;
+  }
+  RETURN_IF_ERROR(ended.status());
+  console.out << (line.json ? Dump(ToJson(*ended)) : DeploymentTable(*ended, {}, console.width));
+  return ended->state() == v1::DEPLOYMENT_STATE_SUCCEEDED ? kExitOk : kExitJobFailed;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,52 @@
+// Creates deployments, and waits for them.
+#ifndef MUSTER_CLI_COMMANDS_DEPLOYMENT_RUN_H_
+#define MUSTER_CLI_COMMANDS_DEPLOYMENT_RUN_H_
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "cli/commands/command.h"
+#include "cli/rpc/deployment_client.h"
+#include "cli/rpc/sign_command.h"
+#include "muster/v1/deployments.pb.h"
+#include "muster/v1/jobs.pb.h"
+#include "services/common/identity/context.h"
+
+namespace muster::cli {
+
+struct RolloutArguments {
+  std::string deadline;
+  std::string ttl;
+  int parallel = 0;
+  bool wait = false;
+};
+
+// Adds --deadline, --ttl, --parallel and --wait. `deadline`: the default of --deadline, for its
+// help.
+void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments);
+
+// Returns the command of a new deployment without targets, with a new id. `time_limit` applies
+// unless --deadline is given. A usage error if an argument is invalid.
+absl::StatusOr<v1::Command> MakeCommand(const std::string& image, v1::Command::Deployment content,
+                                        absl::Duration time_limit,
+                                        const RolloutArguments& arguments);
+
+// Returns the request with the signed command; for all nodes if the command has `all`.
+absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& signer,
+                                                          v1::Command command,
+                                                          std::vector<std::string> nodes,
+                                                          const RolloutArguments& arguments);
+
+// Creates the deployment, and prints its id. With --wait it prints the output and the outcome
+// instead. Returns the exit code.
+absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
+                                    const OperatorContext& context, DeploymentClient& client,
+                                    const v1::CreateDeploymentRequest& request,
+                                    const RolloutArguments& arguments);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_COMMANDS_DEPLOYMENT_RUN_H_

@@ -1,0 +1,42 @@
+#include "services/common/templates/deployment_content.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "services/common/base/sha256.h"
+#include "services/common/templates/exact_json.h"
+
+namespace muster {
+namespace {
+
+std::string Reference(const std::string& name, const std::string& version) {
+  return absl::StrCat(name, "@", version);
+}
+
+}  // namespace
+
+void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeployment& resolved,
+                     v1::Deployment* description) {
+  description->set_type(Reference(resolved.type.name, resolved.type.version));
+  if (resolved.own) {
+    description->set_template_(Reference(resolved.own->name, resolved.own->version));
+  }
+  description->set_action(resolved.action);
+  description->set_image(resolved.type.image);
+  for (const auto& [name, value] : resolved.parameters) {
+    v1::DeploymentParameter& parameter = *description->add_parameters();
+    parameter.set_name(name);
+    parameter.set_source(std::string(SourceName(value.source)));
+    parameter.set_sensitive(value.sensitive);
+    if (!value.sensitive) parameter.set_value(ExactJsonText(value.value));
+  }
+  for (const v1::Command::File& file : content.files()) {
+    v1::DeploymentFile& added = *description->add_files();
+    added.set_path(file.path());
+    added.set_size(static_cast<int64_t>(file.content().size()));
+    added.set_sha256(DigestBytes(Sha256::Of(file.content())));
+    added.set_executable(file.executable());
+  }
+}
+
+}  // namespace muster

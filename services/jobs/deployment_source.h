@@ -1,0 +1,45 @@
+// A deployment that another one tries again or destroys.
+#ifndef MUSTER_SERVICES_JOBS_DEPLOYMENT_SOURCE_H_
+#define MUSTER_SERVICES_JOBS_DEPLOYMENT_SOURCE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "muster/v1/deployments.pb.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/jobs/deployment_node.h"
+
+namespace muster {
+
+struct SourceNode {
+  std::string node;
+  Attempt attempt = Attempt::kUnknown;
+  std::string retried_by;    // the deployment that retries it on this node; empty: none
+  std::string destroyed_by;  // the latest one that destroys it on this node; empty: none
+  Attempt destruction = Attempt::kUnknown;  // of `destroyed_by`
+};
+
+struct DeploymentSource {
+  v1::Deployment message;               // without nodes
+  v1::CreateDeploymentRequest request;  // empty: an earlier Muster removed it
+  std::vector<SourceNode> nodes;        // by name
+  std::string destroyed_by;             // the latest one that destroys it; empty: none
+  std::string open_successor;           // one that retries or destroys it, and has not ended
+};
+
+// Returns nothing if the deployment is not stored.
+std::optional<DeploymentSource> ReadSource(sqlite::Connection& db, const std::string& deployment);
+
+// Stores at the nodes of the source which deployment retries or destroys it there. Does nothing for
+// a deployment without a source.
+void MarkSource(sqlite::Connection& db, const v1::Deployment& successor,
+                const v1::CreateDeploymentRequest& request);
+
+// Sets the deployments that retry and destroy this one.
+void AddRelated(sqlite::Connection& db, v1::Deployment* message);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_DEPLOYMENT_SOURCE_H_

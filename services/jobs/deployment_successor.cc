@@ -1,0 +1,210 @@
+#include "services/jobs/deployment_successor.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+#include <utility>
+
+#include "absl/functional/function_ref.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/templates.h"
+#include "services/common/templates/deployment_content.h"
+#include "services/common/templates/resolved_deployment.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kMaxNamed = 10;
+
+// Returns why a node is skipped; empty if it is not.
+using Skip = absl::FunctionRef<std::string(const SourceNode& node)>;
+
+std::vector<std::string> FirstOf(const std::vector<std::string>& names) {
+  return {names.begin(), names.begin() + std::min(names.size(), kMaxNamed)};
+}
+
+// Returns "n1 and 3 more nodes: it succeeded; n2: it never started".
+std::string ReasonsText(const std::map<std::string, std::vector<std::string>>& skipped) {
+  std::vector<std::string> lines;
+  for (const auto& [reason, names] : skipped) {
+    const size_t more = names.size() - std::min(names.size(), kMaxNamed);
+    lines.push_back(absl::StrCat(absl::StrJoin(FirstOf(names), ", "),
+                                 more > 0 ? absl::StrCat(" and ", more, " more nodes") : "", ": ",
+                                 reason));
+  }
+  return lines.empty() ? "the names of its nodes are not known" : absl::StrJoin(lines, "; ");
+}
+
+// Returns the nodes that are not skipped; maybe none.
+SuccessorNodes Choose(const DeploymentSource& source, const std::set<std::string>& wanted,
+                      Skip skip) {
+  SuccessorNodes chosen;
+  std::set<std::string> unknown = wanted;
+  for (const SourceNode& node : source.nodes) {
+    unknown.erase(node.node);
+    if (!wanted.empty() && !wanted.contains(node.node)) continue;
+    const std::string why = skip(node);
+    if (why.empty()) {
+      chosen.nodes.push_back(node.node);
+    } else {
+      chosen.skipped[why].push_back(node.node);
+    }
+  }
+  if (!unknown.empty()) {
+    chosen.skipped["it is not a node of the deployment"] = {unknown.begin(), unknown.end()};
+  }
+  return chosen;
+}
+
+bool IsComplete(const SuccessorNodes& chosen, const std::set<std::string>& wanted) {
+  return !chosen.nodes.empty() && (wanted.empty() || chosen.skipped.empty());
+}
+
+absl::StatusOr<v1::Command> CommandOf(const v1::CreateDeploymentRequest& request) {
+  v1::Command command;
+  if (!command.ParseFromString(request.command().command())) {
+    return errors::InvalidDeployment("its command cannot be parsed");
+  }
+  return command;
+}
+
+absl::StatusOr<v1::Command> SourceCommand(const DeploymentSource& source) {
+  const v1::DeploymentState state = source.message.state();
+  const std::string& id = source.message.deployment();
+  if (state == v1::DEPLOYMENT_STATE_PENDING || state == v1::DEPLOYMENT_STATE_RUNNING) {
+    return errors::DeploymentNotEnded(id);
+  }
+  if (!source.request.has_command()) return errors::CommandNotKept(id);
+  return CommandOf(source.request);
+}
+
+// The id differs, and the action of a destruction.
+bool IsSameContent(v1::Command::Deployment a, v1::Command::Deployment b) {
+  for (v1::Command::Deployment* one : {&a, &b}) {
+    one->clear_deployment();
+    one->clear_action();
+  }
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
+}  // namespace
+
+absl::StatusOr<SuccessorNodes> NodesToRetry(const DeploymentSource& source,
+                                            const std::vector<std::string>& wanted, bool force) {
+  const std::string& id = source.message.deployment();
+  ASSIGN_OR_RETURN(const v1::Command command, SourceCommand(source));
+  if (!source.message.destroys().empty()) {
+    return errors::DestructionNotRetriable(id, source.message.destroys());
+  }
+  if (!source.destroyed_by.empty()) {
+    return errors::NotRetriable(id,
+                                absl::StrCat("deployment ", source.destroyed_by, " destroys it"));
+  }
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(command.container().deployment()));
+  const bool may_run_twice = force || resolved.is_idempotent();
+  const std::set<std::string> names(wanted.begin(), wanted.end());
+  SuccessorNodes chosen = Choose(source, names, [&](const SourceNode& node) -> std::string {
+    if (!node.retried_by.empty())
+      return absl::StrCat("deployment ", node.retried_by, " retries it");
+    if (!node.destroyed_by.empty()) {
+      return absl::StrCat("deployment ", node.destroyed_by, " destroys it");
+    }
+    if (node.attempt == Attempt::kSucceeded) return "it succeeded";
+    if (node.attempt == Attempt::kUnknown && !may_run_twice)
+      return "it is not known whether it ran";
+    return "";
+  });
+  if (!IsComplete(chosen, names)) return errors::NotRetriable(id, ReasonsText(chosen.skipped));
+  return chosen;
+}
+
+absl::StatusOr<SuccessorNodes> NodesToDestroy(const DeploymentSource& source,
+                                              const std::vector<std::string>& wanted, bool force) {
+  const std::string& id = source.message.deployment();
+  ASSIGN_OR_RETURN(const v1::Command command, SourceCommand(source));
+  v1::Command::Deployment content = command.container().deployment();
+  if (content.action() == kDestroyAction) {
+    return errors::NothingToDestroy(id, "its action is \"destroy\"");
+  }
+  ASSIGN_OR_RETURN(const auto type, ReadType(content.type_document()));
+  if (std::ranges::find(type.actions, kDestroyAction) == type.actions.end()) {
+    return errors::NoDestroyAction(source.message.type());
+  }
+  if (!source.open_successor.empty()) return errors::DeploymentNotEnded(source.open_successor);
+  content.set_action(std::string(kDestroyAction));
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(content));
+  const bool may_run_twice = force || resolved.is_idempotent();
+  const std::set<std::string> names(wanted.begin(), wanted.end());
+  bool is_destroyed = false;
+  bool is_unknown = false;
+  SuccessorNodes chosen = Choose(source, names, [&](const SourceNode& node) -> std::string {
+    if (node.attempt == Attempt::kNeverStarted) return "it never started";
+    if (node.destroyed_by.empty()) return "";
+    if (node.destruction == Attempt::kSucceeded) {
+      is_destroyed = true;
+      return absl::StrCat("deployment ", node.destroyed_by, " destroyed it");
+    }
+    if (node.destruction == Attempt::kUnknown && !may_run_twice) {
+      is_unknown = true;
+      return absl::StrCat("it is not known whether deployment ", node.destroyed_by,
+                          " destroyed it");
+    }
+    return "";
+  });
+  if (IsComplete(chosen, names)) return chosen;
+  if (names.empty() && is_destroyed && !is_unknown) {
+    return errors::DeploymentDestroyed(id, source.destroyed_by);
+  }
+  return errors::NothingToDestroy(id, ReasonsText(chosen.skipped));
+}
+
+absl::StatusOr<v1::DeploymentPlan> PlanSuccessor(const DeploymentSource& source,
+                                                 const v1::PlanDeploymentRequest& request) {
+  const bool retries = !request.retry_of().empty();
+  const std::vector<std::string> wanted(request.nodes().begin(), request.nodes().end());
+  ASSIGN_OR_RETURN(const SuccessorNodes chosen,
+                   retries ? NodesToRetry(source, wanted, request.force())
+                           : NodesToDestroy(source, wanted, request.force()));
+  ASSIGN_OR_RETURN(const v1::Command command, SourceCommand(source));
+  v1::Command::Deployment content = command.container().deployment();
+  if (!retries) content.set_action(std::string(kDestroyAction));
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(content));
+  v1::Deployment description;
+  DescribeContent(content, resolved, &description);
+  v1::DeploymentPlan plan;
+  plan.set_image(description.image());
+  *plan.mutable_time_limit() = command.time_limit();
+  *plan.mutable_parameters() = description.parameters();
+  plan.mutable_nodes()->Assign(chosen.nodes.begin(), chosen.nodes.end());
+  for (const auto& [reason, names] : chosen.skipped) {
+    v1::SkippedNodes& skipped = *plan.add_skipped();
+    skipped.set_reason(reason);
+    skipped.set_count(static_cast<int64_t>(names.size()));
+    const std::vector<std::string> first = FirstOf(names);
+    skipped.mutable_nodes()->Assign(first.begin(), first.end());
+  }
+  *plan.mutable_source() = source.request.command();
+  return plan;
+}
+
+absl::Status CheckSuccessor(const DeploymentSource& source,
+                            const v1::CreateDeploymentRequest& request) {
+  const bool retries = !request.retry_of().empty();
+  const std::vector<std::string> wanted(request.nodes().begin(), request.nodes().end());
+  RETURN_IF_ERROR((retries ? NodesToRetry(source, wanted, request.force())
+                           : NodesToDestroy(source, wanted, request.force()))
+                      .status());
+  ASSIGN_OR_RETURN(const v1::Command before, SourceCommand(source));
+  ASSIGN_OR_RETURN(const v1::Command command, CommandOf(request));
+  const v1::Command::Deployment& content = command.container().deployment();
+  const v1::Command::Deployment& original = before.container().deployment();
+  const std::string action = retries ? original.action() : std::string(kDestroyAction);
+  if (content.action() == action && IsSameContent(content, original)) return absl::OkStatus();
+  return errors::InvalidDeployment(absl::StrCat("its action must be \"", action,
+                                                "\", and its other content that of deployment ",
+                                                source.message.deployment()));
+}
+
+}  // namespace muster
