@@ -7,7 +7,6 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
@@ -234,12 +233,7 @@ func forgery(job, node string) []*musterv1.JobRecord {
 // attachTo attaches a joined node to this relay in place of its parent.
 func (n *node) attachTo(t *testing.T, r *forgingRelay) {
 	t.Helper()
-	path := filepath.Join(n.folder(), "node.json")
-	var member map[string]any
-	check(t, json.Unmarshal(must(os.ReadFile(path))(t), &member))
-	member["relay_targets"] = []string{r.address}
-	check(t, os.WriteFile(path, must(json.Marshal(member))(t), 0o600))
-	n.attach(t)
+	n.attachAt(t, r.address)
 }
 
 // n1 is attached to a compromised relay, n2 to the root relay.

@@ -5,6 +5,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
@@ -25,6 +26,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
+	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/testing/fleet"
 )
 
@@ -156,6 +158,19 @@ func (c *rpcCallers) dial(t *testing.T, listener, role string) *grpc.ClientConn 
 // forwarded is the context of a call that a gateway or a relay makes for a role.
 func (c *rpcCallers) forwarded(ctx context.Context, role string) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, "muster-forwarded-identity", c.uri(role))
+}
+
+// attachStatement returns a statement of the node n1 for the root relay.
+func (c *rpcCallers) attachStatement(t *testing.T) *musterv1.AttachStatement {
+	t.Helper()
+	chain, key := c.issue(t, "Node")
+	child := &forgingRelay{identity: must(tls.X509KeyPair([]byte(chain), []byte(key)))(t), chain: chain, uri: c.uri("Node")}
+	connection := must(c.operator.Dial(c.listeners[relayListener], chain, key))(t)
+	defer connection.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	stream := must(musterv1.NewAttachServiceClient(connection).Attach(ctx))(t)
+	return child.statement(t, must(stream.Recv())(t).GetGreeting())
 }
 
 // talk sends messages of any method, and returns the responses and the error; a call with the error nil went well, or

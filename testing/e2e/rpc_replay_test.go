@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"fmt"
 	"hash/crc32"
@@ -255,19 +253,11 @@ func (r *recorder) replay(seed uint64, recordings []func(*rand.Rand) *recording)
 	return fault
 }
 
-// newRecorder attaches n1 once to get what a real attachment consists of.
+// newRecorder creates a recorder with an attach statement of n1.
 func newRecorder(t *testing.T, z *fuzzed) *recorder {
 	t.Helper()
 	r := &recorder{fuzzed: z}
-	chain, key := z.callers.issue(t, "Node")
-	child := &forgingRelay{identity: must(tls.X509KeyPair([]byte(chain), []byte(key)))(t), chain: chain, uri: z.callers.uri("Node")}
-	child.identity.Leaf = must(x509.ParseCertificate(child.identity.Certificate[0]))(t)
-	connection := must(z.callers.operator.Dial(z.callers.listeners[relayListener], chain, key))(t)
-	t.Cleanup(func() { connection.Close() })
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	t.Cleanup(cancel)
-	stream := must(musterv1.NewAttachServiceClient(connection).Attach(ctx))(t)
-	r.statement = child.statement(t, must(stream.Recv())(t).GetGreeting())
+	r.statement = z.callers.attachStatement(t)
 	operator := z.typed(t, aggregatorListener, "Operator")
 	r.runs, r.results = musterv1.NewRunServiceClient(operator), musterv1.NewResultServiceClient(operator)
 	r.sender = musterv1.NewResultServiceClient(z.typed(t, aggregatorListener, "Node"))

@@ -20,6 +20,14 @@ import (
 // localRelay joins a relay on this machine with exactly these parents, and starts it.
 func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, address string) {
 	t.Helper()
+	r, address = joinLocalRelay(t, f, name, parents)
+	r.start(t)
+	return r, address
+}
+
+// joinLocalRelay does the same without the start.
+func joinLocalRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, address string) {
+	t.Helper()
 	r = &relay{machine: newMachine(t, f), name: name}
 	address = mustertest.ReserveAddress(t)
 	file := token(t, f, "--relay", name)
@@ -32,7 +40,6 @@ func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, a
 		config += "parents: [" + parents + "]\n"
 	}
 	check(t, os.WriteFile(r.config(), []byte(config), 0o600))
-	r.start(t)
 	return r, address
 }
 
@@ -40,12 +47,18 @@ func localRelay(t *testing.T, f *fleet.Fleet, name, parents string) (r *relay, a
 func joinAt(t *testing.T, f *fleet.Fleet, name, address string) *node {
 	t.Helper()
 	n := join(t, f, name, openPolicy, nil, nil)
+	n.attachAt(t, address)
+	return n
+}
+
+// attachAt attaches a joined node to the relay at an address in place of its parents.
+func (n *node) attachAt(t *testing.T, address string) {
+	t.Helper()
 	file := filepath.Join(n.folder(), "node.json")
 	content := member(t, file)
 	content["relay_targets"] = []string{address}
 	check(t, os.WriteFile(file, must(json.Marshal(content))(t), 0o644))
 	n.attach(t)
-	return n
 }
 
 // sizes returns the sizes of files in a relay's store of shared files; "staged" are arriving, "blobs" are complete.

@@ -15,6 +15,7 @@
 #include "services/common/base/error.h"
 #include "services/common/store/sqlite/schema.h"
 #include "services/common/store/sqlite/sqlite_harness.h"
+#include "services/common/store/sqlite/version1_rows.h"
 
 namespace muster {
 namespace {
@@ -72,37 +73,12 @@ TEST(SqliteStoreTest, OlderSchemasAreMigratedStepByStep) {
   EXPECT_EQ(Sql(path, "SELECT count(*) FROM sqlite_schema WHERE name = 'c'"), "0");
 }
 
-// The rows that version 1 wrote: a run in post-processing with one pair timed out and one not, and
-// a running one.
-constexpr const char* kVersion1Rows = R"sql(
-INSERT INTO runs VALUES ('00112233445566aa', 'request', 'a round', 'spiffe://f/user/ann', 3, '',
-  1000000, 9000000, 20000000, 0, 2, 0, 1, 0, 1, 'muster.example', 30001, 1, '', '', '', 0, x'', 0,
-  3, 2, 0);
-INSERT INTO runs VALUES ('bbbbbbbbbbbbbbbb', '', '', 'spiffe://f/user/ann', 2, '',
-  1000000, 9000000, 20000000, 0, 1, 1, 0, 0, 0, '', 0, 0, '', '', '', 0, x'', 0, 4, 0, 0);
-INSERT INTO run_plugins VALUES ('00112233445566aa', 0, 'facts', 0, 0, 'raw', 'a: 1');
-INSERT INTO run_authorities VALUES ('00112233445566aa', 'fleet pem', 'self pem', x'00', 999);
-INSERT INTO pairs VALUES ('00112233445566aa', 'facts', 'n1', 1, 1, 1, 1),
-                         ('00112233445566aa', 'facts', 'n2', 3, 1, 2, 0),
-                         ('bbbbbbbbbbbbbbbb', 'facts', 'n1', 0, 0, 0, 0);
-INSERT INTO results VALUES
-  (1, '00112233445566aa', 'facts', 'n1', 1, 1, 1, 7, x'', '', '', '', '', '', 0, '', x'', '', 5, '',
-   0, 0),
-  (2, '00112233445566aa', 'facts', 'n2', 1, 3, 0, 0, x'', '', '', '', 'late', '', 0, '', x'', '', 6,
-   '', 0, 0);
-INSERT INTO bodies VALUES (1, x'78');
-INSERT INTO changes VALUES (1, 5, 2, '00112233445566aa', 'facts', 'n1', 1, 1, 1, ''),
-  (2, 6, 2, '00112233445566aa', 'facts', 'n2', 3, 1, 0, 'late'),
-  (3, 6, 1, '00112233445566aa', '', '', 0, 0, 0, ''),
-  (4, 6, 5, 'bbbbbbbbbbbbbbbb', '', '', 0, 0, 0, '');
-)sql";
-
 TEST(SqliteStoreTest, StoreOfVersion1IsMigrated) {
   SqliteHarness harness;
   {
     auto db = *sqlite::Connection::Open(harness.path(), sqlite::Connection::Access::kReadWrite);
     ASSERT_TRUE(sqlite::Migrate(*db, sqlite::SchemaSteps().first(1)).ok());
-    db->Execute(kVersion1Rows);
+    db->Execute(sqlite::kVersion1Rows);
     const absl::Status written = db->TakeStatus();
     ASSERT_TRUE(written.ok()) << written;
   }
