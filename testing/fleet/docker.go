@@ -124,7 +124,7 @@ func (d *Docker) Run(arguments ...string) (string, error) {
 }
 
 func run(command *exec.Cmd) (string, error) {
-	command.Env = append(os.Environ(), dockerPath)
+	command.Env = append(append(os.Environ(), command.Env...), dockerPath)
 	var stdout, stderr bytes.Buffer
 	command.Stdout, command.Stderr = &stdout, &stderr
 	if err := command.Run(); err != nil {
@@ -150,6 +150,11 @@ tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 -c . | docker -H "unix://
 	if _, err := run(exec.Command("/bin/sh", "-c", script, "image", filepath.Join(d.folder, "image"), d.Socket, reference, string(list))); err != nil {
 		return "", err
 	}
+	return d.push(reference)
+}
+
+// push pushes an image, removes it from the daemon, and returns its reference by digest.
+func (d *Docker) push(reference string) (string, error) {
 	if _, err := d.Run("push", reference); err != nil {
 		return "", err
 	}
