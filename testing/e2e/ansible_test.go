@@ -148,12 +148,12 @@ func TestAnsibleRoleMakesAMachineANode(t *testing.T) {
 		t.Errorf("the unit is\n%s", unit)
 	}
 
-	variables["muster_agent_environment"] = map[string]string{"EXAMPLE": `a "b" $c`}
+	variables["muster_agent_environment"] = map[string]string{"EXAMPLE": `a "b" $c ü`}
 	if changed := p.mustPlay(t, variables); changed != "2" {
 		t.Errorf("another environment changed %s tasks, want the file and the restart", changed)
 	}
 	const environment = `tr '\0' '\n' </proc/$(systemctl show -P MainPID muster-agent)/environ | grep EXAMPLE`
-	if value := must(p.machine.Run(environment))(t); value != `EXAMPLE=a "b" $c` {
+	if value := must(p.machine.Run(environment))(t); value != `EXAMPLE=a "b" $c ü` {
 		t.Errorf("the agent has %s", value)
 	}
 	p.attachedAs(t, "n2")
