@@ -310,8 +310,8 @@ func TestForgingRelayHarmsNobodyButItsOwnNodes(t *testing.T) {
 		if code == 0 || last["n1"]["outcome"] != "timed-out" || last["n2"]["outcome"] != "exited" || last["n2"]["exit_code"] != 3.0 {
 			t.Errorf("exit %d, final records %v, stderr %q", code, last, stderr)
 		}
-		if detail := fmt.Sprint(last["n1"]["detail"]); !strings.Contains(detail, "dropped") || !strings.Contains(detail, "signature") {
-			t.Errorf("the detail %q does not state why", detail)
+		if detail := fmt.Sprint(last["n1"]["detail"]); last["n1"]["reason"] != "RECORD_REFUSED" || !strings.Contains(detail, "signature") {
+			t.Errorf("the reason %v with the detail %q does not state why", last["n1"]["reason"], detail)
 		}
 		forger.setAlter(nil)
 	})

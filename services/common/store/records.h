@@ -237,7 +237,8 @@ enum class ChangeKind {
   kRunDeleted = 3,  // the run was deleted
   kRevoked = 4,     // an identity or a certificate was revoked
   kRunCreated = 5,  // a run and its plan were created
-  kOperator = 6,    // a certificate of an operator was recorded
+  // A certificate of an operator was recorded.
+  kOperator = 6,
 };
 
 // One entry of the change feed, with the data that a follower needs.
