@@ -89,6 +89,9 @@ func newCallers(t *testing.T, f *fleet.Fleet, run string) *rpcCallers {
 
 // uri is the URI of the identity of a role.
 func (c *rpcCallers) uri(role string) string {
+	if role == anotherNode {
+		return strings.Replace(c.uri("Node"), "/n1", "/n2", 1)
+	}
 	if path, found := strings.CutPrefix(roleURIs[role], "RUN"); found {
 		return "spiffe://" + c.run + "." + c.operator.Fleet + path
 	}
