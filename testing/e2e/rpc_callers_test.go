@@ -109,6 +109,9 @@ func (c *rpcCallers) throughGateway(t *testing.T, listener, operator string) str
 
 // uri is the URI of the identity of a role.
 func (c *rpcCallers) uri(role string) string {
+	if role == anotherNode {
+		return strings.Replace(c.uri("Node"), "/n1", "/n2", 1)
+	}
 	if path, found := strings.CutPrefix(roleURIs[role], "RUN"); found {
 		return "spiffe://" + c.run + "." + c.operator.Fleet + path
 	}

@@ -76,13 +76,16 @@ func cellsOf(listener, method string, row permission) (cells []cell) {
 	return cells
 }
 
-// withStatement is a relay that forwards a call with a valid attach statement of the node n1.
-const withStatement = "Relay with a statement"
+const (
+	withStatement = "Relay with a statement" // of the node n1, which is valid
+	anotherNode   = "Node n2"
+)
 
 // statementCells returns the calls of a method with the statement of a node: a relay may forward the node, and no other
 // identity; other roles may forward nobody.
 func statementCells(listener, method string, row permission) (cells []cell) {
 	through := slices.Contains(row.roles, "Node") && slices.Contains(row.forwarders, "Relay")
+	cells = append(cells, cell{listener, method, anotherNode, withStatement, false})
 	for role := range roleURIs {
 		cells = append(cells, cell{listener, method, role, withStatement, role == "Node" && through})
 		if role != "Relay" && role != "Gateway" {

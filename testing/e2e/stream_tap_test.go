@@ -52,6 +52,7 @@ func (i identity) uri(t *testing.T) string {
 // tappedCall is a call as a program sent it.
 type tappedCall struct {
 	cell
+	ctx      context.Context  // of the call of the program
 	to       *grpc.ClientConn // the server, as the program
 	caller   string           // the URI of the client, or of the identity that it forwards
 	metadata metadata.MD
@@ -78,8 +79,8 @@ type tapClient struct {
 	server *grpc.ClientConn
 }
 
-// newStreamTap listens in front of a server with this identity. It holds the end of the uploads of callers for which
-// `holds` is true, until release. A caller is a client, or whom it forwards.
+// newStreamTap listens in front of a server with this identity. Until release, it holds all but the beginning of the
+// uploads of callers for which `holds` is true. A caller is a client, or the identity that it forwards.
 func newStreamTap(t *testing.T, listener string, server identity, holds func(caller string) bool) *streamTap {
 	t.Helper()
 	socket := must(net.Listen("tcp", "127.0.0.1:0"))(t)
@@ -135,25 +136,70 @@ func (s *streamTap) holdsUploadOf(caller string) bool {
 func (s *streamTap) release() {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.holds = func(string) bool { return false }
+	s.holds, s.held = func(string) bool { return false }, map[string]bool{}
 	close(s.released)
 }
 
-// pass records a message, and returns when it may be sent.
-func (s *streamTap) pass(ctx context.Context, call *tappedCall, message []byte) {
+// record adds a message to a call. An upload is held until its sender has sent all messages.
+func (s *streamTap) record(call *tappedCall, message []byte) {
 	s.mutex.Lock()
+	defer s.mutex.Unlock()
 	call.messages = append(call.messages, message)
-	hold := call.isWholeUpload() && s.holds(call.caller)
-	if hold {
+	if call.isWholeUpload() && s.holds(call.caller) {
 		s.held[call.caller] = true
 	}
+}
+
+// await waits until release if `holds` is true for a call.
+func (s *streamTap) await(call *tappedCall, holds func() bool) {
+	s.mutex.Lock()
+	hold := holds()
 	s.mutex.Unlock()
 	if !hold {
 		return
 	}
 	select {
 	case <-s.released:
-	case <-ctx.Done():
+	case <-call.ctx.Done():
+	}
+}
+
+// awaitCall returns when a call may begin: the sender of a held upload does not open it again, which would end its epoch.
+func (s *streamTap) awaitCall(call *tappedCall) {
+	s.await(call, func() bool { return s.held[call.caller] && strings.HasPrefix(call.method, "/muster.v1.ResultService/") })
+}
+
+// awaitMessage returns when the message with this number may be sent: of a held upload, the start and the first chunk.
+func (s *streamTap) awaitMessage(call *tappedCall, number int) {
+	s.await(call, func() bool { return call.method == uploadMethod && number >= 2 && s.holds(call.caller) })
+}
+
+// forwardMessages sends the messages of a client until it sends no more.
+func (s *streamTap) forwardMessages(call *tappedCall, down grpc.ServerStream, up grpc.ClientStream) {
+	queue := make(chan []byte, 1000)
+	go func() {
+		number := 0
+		for message := range queue {
+			s.awaitMessage(call, number)
+			number++
+			_ = up.SendMsg(&message) // the reason of a failure is received
+		}
+		if down.Context().Err() == nil {
+			_ = up.CloseSend()
+		}
+	}()
+	defer close(queue)
+	for {
+		var message []byte
+		if down.RecvMsg(&message) != nil {
+			return // without an end of the messages, the call is cancelled
+		}
+		s.record(call, message)
+		select {
+		case queue <- message:
+		case <-down.Context().Done():
+			return
+		}
 	}
 }
 
@@ -170,7 +216,7 @@ func (s *streamTap) forward(_ any, down grpc.ServerStream) error {
 		return status.Errorf(codes.Internal, "the tap does not have the key of %s", caller)
 	}
 	call := &tappedCall{cell: cell{listener: s.listener, method: method, role: client.role, allowed: true}, to: client.server,
-		caller: caller, metadata: metadata.MD{}}
+		ctx: ctx, caller: caller, metadata: metadata.MD{}}
 	incoming, _ := metadata.FromIncomingContext(ctx)
 	for name, values := range incoming {
 		if strings.HasPrefix(name, "muster-") {
@@ -183,26 +229,12 @@ func (s *streamTap) forward(_ any, down grpc.ServerStream) error {
 	s.mutex.Lock()
 	s.calls = append(s.calls, call)
 	s.mutex.Unlock()
+	s.awaitCall(call)
 	up, err := client.server.NewStream(metadata.NewOutgoingContext(ctx, call.metadata), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, method)
 	if err != nil {
 		return err
 	}
-	go func() {
-		for {
-			var message []byte
-			err := down.RecvMsg(&message)
-			if errors.Is(err, io.EOF) {
-				_ = up.CloseSend()
-			}
-			if err != nil {
-				return
-			}
-			s.pass(ctx, call, message)
-			if up.SendMsg(&message) != nil {
-				return // the reason is received
-			}
-		}
-	}()
+	go s.forwardMessages(call, down, up)
 	for {
 		var message []byte
 		if err := up.RecvMsg(&message); errors.Is(err, io.EOF) {
