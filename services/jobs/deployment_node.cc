@@ -15,9 +15,8 @@ bool HasSucceeded(const v1::DeploymentNode& node) {
   return final.outcome() == v1::JOB_OUTCOME_EXITED && final.exit_code() == 0 && final.signal() == 0;
 }
 
-// A node reports what became of a command that it received. The root relay makes the other
-// outcomes: it has a reason for none of them, and does not know whether a command that timed out
-// still runs.
+// A node reports the outcome of a command that it received. The root relay makes the others: it has
+// a reason for none of them, and does not know whether a command that timed out still runs.
 Attempt AttemptOf(const v1::DeploymentNode& node) {
   const v1::JobRecord::Final& final = node.final();
   const bool started = node.has_start_time() || !final.records_verified();  // as far as it is known

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -16,20 +17,21 @@
 namespace muster {
 namespace {
 
-constexpr size_t kMaxNamed = 10;
+constexpr int kMaxNamed = 10;
 
 // Returns why a node is skipped; empty if it is not.
 using Skip = absl::FunctionRef<std::string(const SourceNode& node)>;
 
 std::vector<std::string> FirstOf(const std::vector<std::string>& names) {
-  return {names.begin(), names.begin() + std::min(names.size(), kMaxNamed)};
+  const auto first = names | std::views::take(kMaxNamed);
+  return {first.begin(), first.end()};
 }
 
 // Returns "n1 and 3 more nodes: it succeeded; n2: it never started".
 std::string ReasonsText(const std::map<std::string, std::vector<std::string>>& skipped) {
   std::vector<std::string> lines;
   for (const auto& [reason, names] : skipped) {
-    const size_t more = names.size() - std::min(names.size(), kMaxNamed);
+    const size_t more = names.size() - FirstOf(names).size();
     lines.push_back(absl::StrCat(absl::StrJoin(FirstOf(names), ", "),
                                  more > 0 ? absl::StrCat(" and ", more, " more nodes") : "", ": ",
                                  reason));

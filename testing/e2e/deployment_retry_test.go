@@ -116,7 +116,7 @@ func TestDeploymentIsRetriedWhereItFailed(t *testing.T) {
 	noContainers(t, d.docker)
 }
 
-// A deployment whose outcome is unknown runs again only if the operator says so.
+// A deployment whose outcome is unknown runs again only with --force.
 func TestUnknownOutcomeIsRetriedWithForce(t *testing.T) {
 	t.Parallel()
 	d := newSite(t)
