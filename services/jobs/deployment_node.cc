@@ -1,6 +1,9 @@
 #include "services/jobs/deployment_node.h"
 
+#include <algorithm>
+#include <iterator>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +12,15 @@
 #include "services/common/templates/outputs.h"
 
 namespace muster {
+namespace {
+
+// The reasons of lost commands that run no more. After others, such as DOCKER_UNREACHABLE, the
+// container may still run.
+constexpr std::string_view kLostAndOver[] = {"AGENT_DIED",          "AGENT_STOPPED",
+                                             "CONTAINER_NOT_FOUND", "CONTAINER_NOT_STARTED",
+                                             "MACHINE_RESTARTED",   "REPLAYED"};
+
+}  // namespace
 
 bool HasSucceeded(const v1::DeploymentNode& node) {
   const v1::JobRecord::Final& final = node.final();
@@ -32,7 +44,9 @@ Attempt AttemptOf(const v1::DeploymentNode& node) {
     case v1::JOB_OUTCOME_FAILED:
       return started ? Attempt::kFailed : Attempt::kNeverStarted;
     case v1::JOB_OUTCOME_LOST:
-      return Attempt::kFailed;
+      return std::ranges::find(kLostAndOver, final.reason()) != std::end(kLostAndOver)
+                 ? Attempt::kFailed
+                 : Attempt::kUnknown;
     case v1::JOB_OUTCOME_TIMED_OUT:
       return final.reason().empty() ? Attempt::kUnknown : Attempt::kFailed;
     default:

@@ -100,6 +100,8 @@ TEST(DeploymentNodeTest, AttemptFollowsFromTheOutcome) {
   EXPECT_EQ(attempt(v1::JOB_OUTCOME_TIMED_OUT, "", true, false), Attempt::kUnknown);
   EXPECT_EQ(attempt(v1::JOB_OUTCOME_INDETERMINATE, "", false, false), Attempt::kUnknown);
   EXPECT_EQ(attempt(v1::JOB_OUTCOME_LOST, "MACHINE_RESTARTED", true, true), Attempt::kFailed);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_LOST, "DOCKER_UNREACHABLE", true, true), Attempt::kUnknown);
+  EXPECT_EQ(attempt(v1::JOB_OUTCOME_LOST, "RECORDS_DAMAGED", true, true), Attempt::kUnknown);
   for (const auto outcome : {v1::JOB_OUTCOME_UNKNOWN, v1::JOB_OUTCOME_UNREACHABLE,
                              v1::JOB_OUTCOME_EXPIRED, v1::JOB_OUTCOME_REFUSED}) {
     EXPECT_EQ(attempt(outcome, "", false, false), Attempt::kNeverStarted);

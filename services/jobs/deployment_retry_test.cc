@@ -158,7 +158,7 @@ TEST_F(DeploymentRetryTest, SecondRetryOfTheSamePlanIsRefused) {
   EXPECT_TRUE(absl::StrContains(second.message(), retry->deployment())) << second;
   // The retry itself is tried again.
   ASSERT_TRUE(relay_.AwaitJob(retry->job()));
-  AddFinal(*retry, "n1", v1::JOB_OUTCOME_LOST);
+  AddFinal(*retry, "n1", v1::JOB_OUTCOME_EXITED, 1);
   End(*retry, v1::DEPLOYMENT_STATE_FAILED);
   EXPECT_TRUE(PlanAndCreate(Wanted(retry->deployment(), "")).ok());
 }
