@@ -110,8 +110,9 @@ TEST_F(UploadClientStreamTest, ServerThatReadsNothingStallsTheSecondMessage) {
   script_.on_start = [](ServerSide&) {};
   const auto stream = Start(kSoon);
   // More than gRPC's window. The first message is passed on, but never sent as a whole.
-  ASSERT_TRUE(stream->Send(Chunk(0, 8 * kMiB), false).ok());
-  const absl::Status second = stream->Send(Chunk(8 * kMiB, 1), false);
+  constexpr int64_t kLarge = kMiB * 3 / 2;
+  ASSERT_TRUE(stream->Send(Chunk(0, kLarge), false).ok());
+  const absl::Status second = stream->Send(Chunk(kLarge, 1), false);
   EXPECT_EQ(ReasonOf(second), "NO_PROGRESS") << second;
 }
 
