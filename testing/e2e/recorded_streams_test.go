@@ -227,7 +227,7 @@ func TestReplayedStreamsOfRealProgramsStoreNothingTwice(t *testing.T) {
 	for _, tap := range r.taps {
 		tap.release()
 	}
-	r.storm(8*time.Second, func(seed uint64) string {
+	r.storm(fuzzLimit(t)/5, func(seed uint64) string {
 		random, calls := rand.New(rand.NewPCG(seed, 16)), r.recordedCalls()
 		call := anyOf(random, calls)
 		_, fault := r.send(call, r.damaged(random, call, calls))
