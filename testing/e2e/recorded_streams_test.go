@@ -124,8 +124,8 @@ func (r *recordedFleet) recordedCalls() (calls []*tappedCall) {
 	return calls
 }
 
-// send replays a call with these messages, and returns its error and what is wrong with the answer.
-func (r *recordedFleet) send(call *tappedCall, messages [][]byte) (answered error, fault string) {
+// send replays a call with these messages, and returns what is wrong with the answer, and the error in it.
+func (r *recordedFleet) send(call *tappedCall, messages [][]byte) (fault string, answered error) {
 	whole := slices.EqualFunc(call.messages, messages, bytes.Equal)
 	patience := replayPatience
 	if whole && call.method == uploadMethod || !r.methods[call.method].IsStreamingClient() && !r.methods[call.method].IsStreamingServer() {
@@ -138,13 +138,13 @@ func (r *recordedFleet) send(call *tappedCall, messages [][]byte) (answered erro
 	}
 	fault = r.judge(call.cell, messages, responses, err, true)
 	if fault == "" {
-		return err, ""
+		return "", err
 	}
 	fault = fmt.Sprintf("%v: %s", call, fault)
 	for _, message := range messages {
 		fault += "\n  " + base64.StdEncoding.EncodeToString(message[:min(len(message), 300)])
 	}
-	return err, fault
+	return fault, err
 }
 
 // damaged returns the messages of a stream as a seed changes them, with messages of another one. A request of a unary
@@ -203,13 +203,13 @@ func TestReplayedStreamsOfRealProgramsStoreNothingTwice(t *testing.T) {
 	calls := r.recordedCalls()
 	for node := range r.sent {
 		call := uploadOf(t, calls, node)
-		if node != "n1" { // whose upload is not damaged before it is completed twice at once
+		if node != "n1" { // whose upload is not damaged before it is completed twice
 			for range damagedReplays {
 				messages := r.damaged(random, call, calls)
 				if isWithin(call.messages, messages) {
 					continue // it would complete the upload
 				}
-				if _, fault := r.send(call, messages); fault != "" {
+				if fault, _ := r.send(call, messages); fault != "" {
 					t.Error(fault)
 				}
 			}
@@ -230,7 +230,7 @@ func TestReplayedStreamsOfRealProgramsStoreNothingTwice(t *testing.T) {
 	r.storm(fuzzLimit(t)/5, func(seed uint64) string {
 		random, calls := rand.New(rand.NewPCG(seed, 16)), r.recordedCalls()
 		call := anyOf(random, calls)
-		_, fault := r.send(call, r.damaged(random, call, calls))
+		fault, _ := r.send(call, r.damaged(random, call, calls))
 		if fault != "" {
 			return fmt.Sprintf("seed %d: %s", seed, fault)
 		}
@@ -261,7 +261,7 @@ func (r *recordedFleet) completeTwiceAtOnce(t *testing.T, call *tappedCall, comm
 	var accepted atomic.Int64
 	for range 2 {
 		both.Go(func() {
-			err, fault := r.send(call, call.messages)
+			fault, err := r.send(call, call.messages)
 			if fault != "" {
 				t.Error(fault)
 			}

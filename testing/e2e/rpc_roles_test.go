@@ -82,7 +82,7 @@ const (
 )
 
 // statementCells returns the calls of a method with the statement of a node: a relay may forward the node, and no other
-// identity; other roles may forward nobody.
+// identity; other roles may forward no caller.
 func statementCells(listener, method string, row permission) (cells []cell) {
 	through := slices.Contains(row.roles, "Node") && slices.Contains(row.forwarders, "Relay")
 	cells = append(cells, cell{listener, method, anotherNode, withStatement, false})
@@ -95,7 +95,7 @@ func statementCells(listener, method string, row permission) (cells []cell) {
 	return cells
 }
 
-// joinedRelay starts a relay that joined with a token, below these parents ("": the root relay), and returns the addresses
+// joinedRelay starts a relay that joined with a token, with these parents ("": the root relay), and returns the addresses
 // of its listeners.
 func joinedRelay(t *testing.T, f *fleet.Fleet, name, parents string) map[string]any {
 	t.Helper()
@@ -114,7 +114,7 @@ func joinedRelay(t *testing.T, f *fleet.Fleet, name, parents string) map[string]
 	return member(t, addresses)
 }
 
-// Every method, at every listener, also of a relay that joined and of a relay below it, by every kind of identity, directly
+// Every method, at every listener, also of a relay that joined and of its child, by every kind of identity, directly
 // and forwarded, with and without an attach statement, against the one table. A method without a row fails.
 func TestEveryMethodAdmitsTheRolesOfTheTable(t *testing.T) {
 	t.Parallel()
