@@ -26,6 +26,10 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		ALTER TABLE runs DROP COLUMN result_bytes;
 		DROP TABLE damaged;`, "7"},
 	"jobs": {"jobs/jobs.db", `
+		DROP INDEX deployments_retry_of;
+		DROP INDEX deployments_destroys;
+		ALTER TABLE deployments DROP COLUMN retry_of;
+		ALTER TABLE deployments DROP COLUMN destroys;
 		DROP INDEX deployments_of_creator;
 		ALTER TABLE deployments DROP COLUMN cancelled;
 		ALTER TABLE deployments DROP COLUMN attempted;`, "1"},
