@@ -41,6 +41,9 @@ func TestDashboardAndAlertsUseExistingMetrics(t *testing.T) {
 	guide := string(must(os.ReadFile("../../docs/operating.md"))(t))
 	explained := map[string]bool{}
 	for _, name := range regexp.MustCompile("`(muster_\\w+)`").FindAllStringSubmatch(guide, -1) {
+		if strings.HasPrefix(name[1], "muster_agent") {
+			continue // the role of Ansible and its variables
+		}
 		explained[name[1]] = true
 		if families[name[1]] == nil {
 			t.Errorf("docs/operating.md explains the unknown metric %s", name[1])

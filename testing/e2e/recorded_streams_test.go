@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	recordedSize    = 2_500_000 // bytes: several chunks
+	recordedSize    = 1_200_000 // bytes: two chunks, and within the window of each of six uploads
 	damagedReplays  = 40        // of each upload that is not complete
 	recordedSenders = 4         // at the aggregator
 )
