@@ -70,10 +70,16 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     PrintMessage(console, "There are no deployments. Create one: muster deploy --help");
     return kExitOk;
   }
-  Table table({{"DEPLOYMENT"}, {"TEMPLATE OR TYPE"}, {"STATE"}, {"CREATED"}, {"BY"}, {"SUCCEEDED"}});
+  Table table({{"DEPLOYMENT"},
+               {"TEMPLATE OR TYPE"},
+               {"ACTION"},
+               {"STATE"},
+               {"CREATED"},
+               {"BY"},
+               {"SUCCEEDED"}});
   for (const v1::Deployment& deployment : list.deployments()) {
     table.AddRow({deployment.deployment().substr(0, kShownDigits), SubjectOf(deployment),
-                  StateWord(deployment.state()),
+                  deployment.action(), StateWord(deployment.state()),
                   HumanTime(FromProto(deployment.create_time()), absl::Now()),
                   ShortName(deployment.created_by()),
                   absl::StrCat(deployment.succeeded(), "/", deployment.targets())});

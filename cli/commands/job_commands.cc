@@ -212,10 +212,10 @@ absl::Status CheckKnown(const OperatorContext& context, JobClient& client, const
 
 // Returns what a cancellation has led to; nodes may still have to end.
 std::string CancelledText(const v1::Job& job) {
-  return absl::StrCat("Job ", job.job(),
-                      job.state() == v1::JOB_STATE_RUNNING ? " is being cancelled: "
-                                                           : " is cancelled: ",
-                      SummaryLine(job), ".");
+  return absl::StrCat(
+      "Job ", job.job(),
+      job.state() == v1::JOB_STATE_RUNNING ? " is being cancelled: " : " is cancelled: ",
+      SummaryLine(job), ".");
 }
 
 absl::StatusOr<int> CancelAllBy(Console& console, const CommandLine& line, const std::string& by) {
@@ -252,8 +252,8 @@ absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
   const bool had_ended = before.state() != v1::JOB_STATE_RUNNING;
   ASSIGN_OR_RETURN(const auto job, client->Cancel(id));
   if (line.json) console.out << Dump(ToJson(job));
-  PrintMessage(console, had_ended ? absl::StrCat("Job ", job.job(), " had already ended: ",
-                                                 SummaryLine(job), ".")
+  PrintMessage(console, had_ended ? absl::StrCat("Job ", job.job(),
+                                                 " had already ended: ", SummaryLine(job), ".")
                                   : CancelledText(job));
   return kExitOk;
 }

@@ -70,8 +70,8 @@ struct TypeKind {
   }
   static constexpr char kNone[] = "There are no template types. Store one: muster type push FILE";
   static std::string Stored(const v1::TemplateType& type) {
-    return absl::StrCat("Template type ", Version(type),
-                        " is stored.\nDeploy it: muster deploy --type ", Version(type),
+    return absl::StrCat("Template type ", Version(type), " is stored.\nDeploy it: muster deploy ",
+                        type.ad_hoc() ? "FOLDER " : "", "--type ", Version(type),
                         " --node NODE --wait");
   }
 };

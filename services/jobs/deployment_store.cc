@@ -343,7 +343,8 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         } else {
           message->set_state(v1::DEPLOYMENT_STATE_FAILED);
           message->set_problem(absl::StrCat("it succeeded on ", message->succeeded(), " of ",
-                                            message->targets(), " nodes"));
+                                            message->targets(),
+                                            message->targets() == 1 ? " node" : " nodes"));
         }
       },
       true);

@@ -33,3 +33,11 @@ test("the failed nodes are first", () => {
 test("digests of files are shown in hexadecimal", () => {
   assert.equal(deployment({ files: [{ path: "x", sha256: "AP8Q" }] }).files[0]!.sha256, "00ff10");
 });
+
+test("deployments that retry or destroy each other are named", () => {
+  const found = deployment({ retryOf: "aa", destroyedBy: [{ deployment: "bb", state: "DEPLOYMENT_STATE_SUCCEEDED" }] });
+  assert.deepEqual(found.related, [
+    { relation: "retries", id: "aa", state: "" },
+    { relation: "destroyed by", id: "bb", state: "succeeded" },
+  ]);
+});

@@ -1,7 +1,7 @@
 // Converts deployments of the API for the pages.
 import { outcomeOf, type Outcome } from "./outcomes";
 import { number, text, time } from "./parse";
-import type { WireDeployment, WireDeploymentNode } from "./wire";
+import type { WireDeployment, WireDeploymentNode, WireRelated } from "./wire";
 
 export type DeploymentState = "pending" | "running" | "succeeded" | "failed" | "cancelled" | "unknown";
 
@@ -30,6 +30,14 @@ export interface DeployedFile {
   sha256: string;
 }
 
+/** Another deployment that retries or destroys this one, or that this one retries or destroys. */
+export interface Related {
+  relation: "retries" | "destroys" | "retried by" | "destroyed by";
+  id: string;
+  /** Empty: not known. */
+  state: DeploymentState | "";
+}
+
 export interface Deployment {
   id: string;
   job: string;
@@ -45,6 +53,7 @@ export interface Deployment {
   targets: number;
   succeeded: number;
   cancelRequestedBy: string;
+  related: Related[];
   parameters: Resolved[];
   files: DeployedFile[];
   nodes: DeployedNode[];
@@ -95,6 +104,17 @@ function node(wire: WireDeploymentNode, ended: boolean): DeployedNode {
   };
 }
 
+function relatedTo(wire: WireDeployment): Related[] {
+  const others = (relation: Related["relation"], all: WireRelated[]): Related[] =>
+    all.map((other) => ({ relation, id: text(other.deployment), state: other.state ? stateOf(other.state) : "" }));
+  return [
+    ...others("retries", wire.retryOf ? [{ deployment: wire.retryOf }] : []),
+    ...others("destroys", wire.destroys ? [{ deployment: wire.destroys }] : []),
+    ...others("retried by", wire.retries ?? []),
+    ...others("destroyed by", wire.destroyedBy ?? []),
+  ];
+}
+
 /** Parses a deployment. Its nodes are ordered: the failed ones, those that have not ended, and the others. */
 export function deployment(wire: WireDeployment): Deployment {
   const state = stateOf(wire.state);
@@ -114,6 +134,7 @@ export function deployment(wire: WireDeployment): Deployment {
     targets: number(wire.targets),
     succeeded: number(wire.succeeded),
     cancelRequestedBy: text(wire.cancelRequestedBy),
+    related: relatedTo(wire),
     parameters: (wire.parameters ?? []).map((each) => ({
       name: text(each.name),
       value: text(each.value),

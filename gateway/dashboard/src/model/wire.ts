@@ -196,6 +196,11 @@ export interface WireDeploymentNode {
   outputs?: WireOutputs | null;
 }
 
+export interface WireRelated {
+  deployment?: string;
+  state?: string;
+}
+
 export interface WireDeployment {
   deployment?: string;
   job?: string;
@@ -211,6 +216,10 @@ export interface WireDeployment {
   targets?: string | number;
   succeeded?: string | number;
   cancelRequestedBy?: string;
+  retryOf?: string;
+  destroys?: string;
+  retries?: WireRelated[] | null;
+  destroyedBy?: WireRelated[] | null;
   parameters?: WireParameter[] | null;
   files?: WireFile[] | null;
   nodes?: WireDeploymentNode[] | null;

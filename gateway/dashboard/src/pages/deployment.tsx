@@ -8,7 +8,7 @@ import { outcomeCounts } from "../model/outcomes";
 import { number } from "../model/parse";
 import type { WireDeployment, WireJob } from "../model/wire";
 import { CommandLine } from "../parts/command";
-import { DeploymentBadge, documentLink, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
+import { DeploymentBadge, deploymentLink, documentLink, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { LogCard } from "../parts/job_log";
 import { Card, Empty, nodeLink, Notice, Time } from "../parts/small";
@@ -131,7 +131,7 @@ function Warnings({ deployment, unreachable }: { deployment: Deployment; unreach
 }
 
 function Facts({ deployment, now }: { deployment: Deployment; now: number }): JSX.Element {
-  const { template, type, action, image, created, createdBy, ended, cancelRequestedBy, job } = deployment;
+  const { template, type, action, image, created, createdBy, ended, cancelRequestedBy, job, related } = deployment;
   return (
     <section class="card" aria-label="Deployment">
       <dl class="facts">
@@ -173,6 +173,17 @@ function Facts({ deployment, now }: { deployment: Deployment; now: number }): JS
             <dd title={cancelRequestedBy}>{nameOf(cancelRequestedBy)}</dd>
           </div>
         )}
+        {related.map(({ relation, id, state }) => (
+          <div class="wide" key={relation + id} data-related={relation}>
+            <dt>{relation.charAt(0).toUpperCase() + relation.slice(1)}</dt>
+            <dd>
+              <a class="mono" href={deploymentLink(id)}>
+                {id}
+              </a>
+              {state && ` (${state})`}
+            </dd>
+          </div>
+        ))}
         <div class="wide">
           <dt>Image</dt>
           <dd>
