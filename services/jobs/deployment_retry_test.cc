@@ -129,6 +129,37 @@ TEST_F(DeploymentRetryTest, RetryRunsTheSameContentWhereItFailed) {
   EXPECT_EQ(shown->nodes(1).retried_by(), "");
 }
 
+// Each node runs the content once at a time, although another deployment of the chain runs it
+// there.
+TEST_F(DeploymentRetryTest, RetriesOfRetriesAreDestroyedWithTheFirstDeployment) {
+  const v1::Deployment first = CreateFailed();
+  const auto retry = PlanAndCreate(Wanted(first.deployment(), ""));
+  ASSERT_TRUE(retry.ok()) << retry.status();
+  ASSERT_TRUE(relay_.AwaitJob(retry->job()));
+  AddFinal(*retry, "n1", v1::JOB_OUTCOME_EXITED, 3);
+  End(*retry, v1::DEPLOYMENT_STATE_FAILED);
+  const auto second = PlanAndCreate(Wanted(retry->deployment(), ""));
+  ASSERT_TRUE(second.ok()) << second.status();
+  ASSERT_TRUE(relay_.AwaitJob(second->job()));
+  EXPECT_EQ(ReasonOf(Destroy(first.deployment()).status()), "DEPLOYMENT_NOT_ENDED");
+  AddFinal(*second, "n1", v1::JOB_OUTCOME_EXITED, 3);
+  End(*second, v1::DEPLOYMENT_STATE_FAILED);
+
+  const auto destruction = Destroy(first.deployment());
+  ASSERT_TRUE(destruction.ok()) << destruction.status();
+  ASSERT_TRUE(relay_.AwaitJob(destruction->job()));
+  const auto retry_again = [&] { return PlanAndCreate(Wanted(second->deployment(), "")).status(); };
+  EXPECT_EQ(ReasonOf(retry_again()), "NOT_RETRIABLE");
+  EXPECT_EQ(ReasonOf(Destroy(second->deployment()).status()), "DEPLOYMENT_NOT_ENDED");
+  for (const char* node : {"n1", "n2", "n3"}) {
+    AddFinal(*destruction, node, v1::JOB_OUTCOME_EXITED);
+  }
+  End(*destruction, v1::DEPLOYMENT_STATE_SUCCEEDED);
+  EXPECT_EQ(ReasonOf(retry_again()), "NOT_RETRIABLE");
+  EXPECT_EQ(ReasonOf(Destroy(second->deployment()).status()), "DEPLOYMENT_DESTROYED");
+  EXPECT_EQ(Get(second->deployment())->nodes(0).destroyed_by(), destruction->deployment());
+}
+
 // A gateway may pretend to be an operator.
 TEST_F(DeploymentRetryTest, GatewayDoesNotGetTheValuesOfSensitiveParameters) {
   const v1::Deployment first = CreateFailed();

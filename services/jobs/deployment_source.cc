@@ -72,6 +72,45 @@ std::map<std::string, v1::DeploymentNode> NodesOf(Connection& db, int64_t id,
   return nodes;
 }
 
+// Returns all deployments that are connected with this one by retries: those that it retries, and
+// the retries of all of these. They run the same content.
+std::vector<std::string> FamilyOf(Connection& db, const std::string& deployment) {
+  std::vector<std::string> family;
+  Rows rows = db.Query(
+      "WITH RECURSIVE origins(deployment, retry_of) AS ("
+      "  SELECT deployment, retry_of FROM deployments WHERE deployment = ?"
+      "  UNION SELECT d.deployment, d.retry_of FROM deployments d"
+      "    JOIN origins ON d.deployment = origins.retry_of"
+      "), family(deployment) AS ("
+      "  SELECT deployment FROM origins"
+      "  UNION SELECT d.deployment FROM deployments d JOIN family ON d.retry_of = family.deployment"
+      ") SELECT deployment FROM family",
+      deployment);
+  while (rows.Next()) family.push_back(rows.Text());
+  return family;
+}
+
+// Sets the successors of the source's family.
+void ReadSuccessors(Connection& db, const std::vector<std::string>& family,
+                    DeploymentSource* source) {
+  int64_t latest = 0;
+  for (const std::string& member : family) {
+    Rows rows = db.Query(
+        "SELECT id, deployment, destroys, ended FROM deployments WHERE retry_of = ? OR destroys = "
+        "?",
+        member, member);
+    while (rows.Next()) {
+      const int64_t id = rows.Int();
+      const std::string successor = rows.Text();
+      if (!rows.Text().empty() && id > latest) {
+        latest = id;
+        source->destroyed_by = successor;
+      }
+      if (rows.Int() == 0) source->open_successor = successor;
+    }
+  }
+}
+
 void AddSuccessors(Connection& db, const char* query, const std::string& source,
                    google::protobuf::RepeatedPtrField<v1::RelatedDeployment>* related) {
   Rows rows = db.Query(query, source, kMaxRelated);
@@ -102,31 +141,33 @@ std::optional<DeploymentSource> ReadSource(Connection& db, const std::string& de
       added.destruction = destructions.AttemptOn(added.destroyed_by, name);
     }
   }
-  Rows rows = db.Query(
-      "SELECT deployment, destroys, ended FROM deployments WHERE retry_of = ? OR destroys = ? "
-      "ORDER BY id",
-      deployment, deployment);
-  while (rows.Next()) {
-    const std::string successor = rows.Text();
-    if (!rows.Text().empty()) source.destroyed_by = successor;
-    if (rows.Int() == 0) source.open_successor = successor;
-  }
+  ReadSuccessors(db, FamilyOf(db, deployment), &source);
   return source;
 }
 
 void MarkSource(Connection& db, const v1::Deployment& successor,
                 const v1::CreateDeploymentRequest& request) {
-  const bool retries = !successor.retry_of().empty();
-  const auto row = ReadRow(db, retries ? successor.retry_of() : successor.destroys());
-  if (!row) return;
-  for (const std::string& name : request.nodes()) {
-    v1::DeploymentNode node = ReadNode(db, row->id, name);
-    if (retries) {
+  if (!successor.retry_of().empty()) {
+    const auto row = ReadRow(db, successor.retry_of());
+    if (!row) return;
+    for (const std::string& name : request.nodes()) {
+      v1::DeploymentNode node = ReadNode(db, row->id, name);
       node.set_retried_by(successor.deployment());
-    } else {
-      node.set_destroyed_by(successor.deployment());
+      WriteNode(db, row->id, node);
     }
-    WriteNode(db, row->id, node);
+    return;
+  }
+  if (successor.destroys().empty()) return;
+  for (const std::string& member : FamilyOf(db, successor.destroys())) {
+    const auto row = ReadRow(db, member);
+    if (!row) continue;
+    auto nodes = NodesOf(db, row->id, Parsed<v1::CreateDeploymentRequest>(row->request));
+    for (const std::string& name : request.nodes()) {
+      const auto found = nodes.find(name);
+      if (found == nodes.end()) continue;
+      found->second.set_destroyed_by(successor.deployment());
+      WriteNode(db, row->id, found->second);
+    }
   }
 }
 

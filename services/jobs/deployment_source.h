@@ -25,14 +25,16 @@ struct DeploymentSource {
   v1::Deployment message;               // without nodes
   v1::CreateDeploymentRequest request;  // empty: an earlier Muster removed it
   std::vector<SourceNode> nodes;        // by name
-  std::string destroyed_by;             // the latest one that destroys it; empty: none
-  std::string open_successor;           // one that retries or destroys it, and has not ended
+  // Of all deployments that are connected with it by retries:
+  std::string destroyed_by;    // the latest one that destroys one of them; empty: none
+  std::string open_successor;  // one that retries or destroys one of them, and has not ended
 };
 
 // Returns nothing if the deployment is not stored.
 std::optional<DeploymentSource> ReadSource(sqlite::Connection& db, const std::string& deployment);
 
-// Stores at the nodes of the source which deployment retries or destroys it there. Does nothing for
+// Stores at the nodes of the source which deployment retries or destroys it there; a destruction
+// also at those of all deployments that are connected with the source by retries. Does nothing for
 // a deployment without a source.
 void MarkSource(sqlite::Connection& db, const v1::Deployment& successor,
                 const v1::CreateDeploymentRequest& request);
