@@ -25,9 +25,10 @@ struct DeploymentSource {
   v1::Deployment message;               // without nodes
   v1::CreateDeploymentRequest request;  // empty: an earlier Muster removed it
   std::vector<SourceNode> nodes;        // by name
-  // Of all deployments that are connected with it by retries:
-  std::string destroyed_by;    // the latest one that destroys one of them; empty: none
-  std::string open_successor;  // one that retries or destroys one of them, and has not ended
+  // The latest one that destroys it, or a deployment that retries connect with it; empty: none.
+  std::string destroyed_by;
+  // One that retries or destroys any of these, and has not ended; empty: none.
+  std::string open_successor;
 };
 
 // Returns nothing if the deployment is not stored.
