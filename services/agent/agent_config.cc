@@ -117,12 +117,12 @@ std::string NodeFolderPath(const std::string& named, const client::EnvironmentRe
 
 std::string DockerSocketPath(const std::string& named,
                              const client::EnvironmentReader& environment) {
-  if (!named.empty()) return AbsolutePath(named);
   const char* host = environment("DOCKER_HOST");
-  if (host == nullptr || *host == '\0') return "/var/run/docker.sock";
-  absl::string_view path = host;
+  absl::string_view path = host == nullptr ? "" : host;
+  if (!named.empty()) path = named;
+  if (path.empty()) return "/var/run/docker.sock";
   absl::ConsumePrefix(&path, "unix://");
-  return std::string(path);
+  return AbsolutePath(std::string(path));
 }
 
 std::string AgentConfigSchema() {

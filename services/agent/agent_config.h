@@ -54,8 +54,8 @@ std::string DefaultStateDir(const client::EnvironmentReader& environment);
 // $MUSTER_HOME/node, for root /var/lib/muster-node, else in $XDG_STATE_HOME or ~/.local/state.
 std::string NodeFolderPath(const std::string& named, const client::EnvironmentReader& environment);
 
-// Returns the path of Docker's socket: the named one, or that of DOCKER_HOST (unix://PATH), or
-// /var/run/docker.sock.
+// Returns the path of Docker's socket: the named one, or that of DOCKER_HOST, or
+// /var/run/docker.sock. Both may be unix://PATH.
 std::string DockerSocketPath(const std::string& named,
                              const client::EnvironmentReader& environment);
 

@@ -93,5 +93,14 @@ TEST(AgentConfigTest, RelativeFoldersBecomeAbsolute) {
   EXPECT_EQ(config->client.state_dir, here / "state");
 }
 
+TEST(AgentConfigTest, SocketOfDockerIsAPathOrAUnixAddress) {
+  const auto none = [](const char*) -> const char* { return nullptr; };
+  const auto set = [](const char*) { return "unix:///run/d.sock"; };
+  EXPECT_EQ(DockerSocketPath("", none), "/var/run/docker.sock");
+  EXPECT_EQ(DockerSocketPath("", set), "/run/d.sock");
+  EXPECT_EQ(DockerSocketPath("/a.sock", set), "/a.sock");
+  EXPECT_EQ(DockerSocketPath("unix:///a.sock", none), "/a.sock");
+}
+
 }  // namespace
 }  // namespace muster
