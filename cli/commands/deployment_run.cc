@@ -91,14 +91,7 @@ void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArgu
                                "(default: ",
                                ToAbsl(deadline), ")"))
       ->type_name("DURATION");
-  command
-      .add_option("--ttl", arguments.ttl,
-                  "How long the deployment waits for unreachable nodes (default: 10s)")
-      ->type_name("DURATION");
-  CLI::Option* parallel = command.add_option(
-      "--parallel", arguments.parallel, "The maximum number of nodes that run it at the same time");
-  parallel->type_name("N");
-  AllowRange(*parallel, 1, 1'000'000);
+  AddPaceOptions(command, "deployment", arguments.ttl, arguments.parallel);
   command.add_flag("--wait", arguments.wait,
                    "Print the output, and wait until the deployment has ended");
 }

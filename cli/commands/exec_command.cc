@@ -190,14 +190,7 @@ void AddExecutionOptions(CLI::App& command, ExecArguments& arguments) {
       .add_option("--deadline", arguments.deadline,
                   "The time limit of the command on each node, from its start (default: 60s)")
       ->type_name("DURATION");
-  command
-      .add_option("--ttl", arguments.ttl,
-                  "How long the job waits for unreachable nodes (default: 10s)")
-      ->type_name("DURATION");
-  CLI::Option* parallel = command.add_option(
-      "--parallel", arguments.parallel, "The maximum number of nodes that run it at the same time");
-  parallel->type_name("N");
-  AllowRange(*parallel, 1, 1'000'000);
+  AddPaceOptions(command, "job", arguments.ttl, arguments.parallel);
   command
       .add_option("--class", arguments.classes,
                   "Rudder classes of the command, separated by commas")

@@ -46,6 +46,18 @@ void AddTargetOptions(CLI::App& command, TargetArguments& arguments) {
   AddNodeOptions(command, "Node names, separated by commas", arguments);
 }
 
+void AddPaceOptions(CLI::App& command, std::string_view what, std::string& ttl, int& parallel) {
+  command
+      .add_option("--ttl", ttl,
+                  absl::StrCat("How long the ", ToAbsl(what),
+                               " waits for unreachable nodes (default: 10s)"))
+      ->type_name("DURATION");
+  CLI::Option* limit = command.add_option(
+      "--parallel", parallel, "The maximum number of nodes that run it at the same time");
+  limit->type_name("N");
+  AllowRange(*limit, 1, 1'000'000);
+}
+
 void AddNodeOptions(CLI::App& command, const std::string& node, TargetArguments& arguments) {
   command.add_option("--node", arguments.nodes, node)->type_name("NAME,...")->delimiter(',');
   command

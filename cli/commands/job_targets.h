@@ -27,6 +27,9 @@ void AddNodeOptions(CLI::App& command, const std::string& node, TargetArguments&
 // Adds --all, and the options of AddNodeOptions.
 void AddTargetOptions(CLI::App& command, TargetArguments& arguments);
 
+// Adds --ttl and --parallel. `what` waits and runs: "job", "deployment".
+void AddPaceOptions(CLI::App& command, std::string_view what, std::string& ttl, int& parallel);
+
 // Returns a usage error unless exactly one kind of target is given. `command`: "muster exec".
 absl::Status CheckTargets(const TargetArguments& arguments, std::string_view command);
 
