@@ -16,6 +16,7 @@
 #include "cli/commands/agent_commands.h"
 #include "cli/commands/audit_commands.h"
 #include "cli/commands/backup_commands.h"
+#include "cli/commands/conformance_commands.h"
 #include "cli/commands/credentials_commands.h"
 #include "cli/commands/dashboard_commands.h"
 #include "cli/commands/deploy_command.h"
@@ -290,6 +291,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddTemplateCommands(*line);
   AddDeployCommand(*line);
   AddDeploymentCommands(*line);
+  AddConformanceCommands(*line);
   AddShareCommands(*line);
   AddTokenCommands(*line);
   AddNodeCommands(*line);

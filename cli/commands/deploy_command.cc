@@ -15,17 +15,14 @@
 #include "cli/output/json_view.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
-#include "cli/rpc/sign_command.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
-#include "services/common/rpc/proto_time.h"
 #include "services/common/templates/exact_json.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr absl::Duration kDefaultDeadline = absl::Hours(1);
 constexpr size_t kMaxValue = size_t{32} << 10;
 
 struct DeployArguments {
@@ -103,21 +100,6 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& argument
   return wanted;
 }
 
-absl::StatusOr<v1::CreateDeploymentRequest> RequestFor(const OperatorContext& context,
-                                                       DeploymentClient& client,
-                                                       const DeployArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
-  ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
-  const absl::Duration time_limit =
-      plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
-  ASSIGN_OR_RETURN(auto command,
-                   MakeCommand(plan.image(), plan.deployment(), time_limit, arguments.run));
-  command.mutable_targets()->set_all(arguments.targets.all);
-  ASSIGN_OR_RETURN(auto nodes, NamedNodes(context, arguments.targets));
-  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
-  return SignedRequest(signer, std::move(command), std::move(nodes), arguments.run);
-}
-
 absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
                            const DeployArguments& arguments) {
   RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster deploy"));
@@ -130,7 +112,9 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
-  ASSIGN_OR_RETURN(const auto request, RequestFor(context, *client, arguments));
+  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
+  ASSIGN_OR_RETURN(const auto request,
+                   PlannedRequest(context, *client, wanted, arguments.targets, arguments.run));
   return CreateAndReport(console, line, context, *client, request, arguments.run);
 }
 

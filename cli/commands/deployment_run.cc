@@ -21,6 +21,7 @@
 namespace muster::cli {
 namespace {
 
+constexpr absl::Duration kDefaultDeadline = absl::Hours(1);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
 // A reachable node starts the container within this time.
 constexpr absl::Duration kStartWithin = absl::Minutes(5);
@@ -78,8 +79,7 @@ absl::StatusOr<v1::Deployment> Follow(Console& console, const OperatorContext& c
     }));
     RETURN_IF_ERROR(FollowOutput(console, context, created, nodes, arguments.parallel > 0));
   }
-  RETURN_IF_ERROR(Await(client, id, HasEnded));
-  return client.Get(id);
+  return AwaitEnd(client, id);
 }
 
 }  // namespace
@@ -92,6 +92,8 @@ void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArgu
                                ToAbsl(deadline), ")"))
       ->type_name("DURATION");
   AddPaceOptions(command, "deployment", arguments.ttl, arguments.parallel);
+  command.add_flag("--skip-conformance", arguments.skip_conformance,
+                   "Deploy also on nodes that the baseline of conformance does not admit");
   command.add_flag("--wait", arguments.wait,
                    "Print the output, and wait until the deployment has ended");
 }
@@ -126,7 +128,35 @@ absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& s
   request.mutable_nodes()->Assign(signed_command.nodes.begin(), signed_command.nodes.end());
   request.set_parallel(arguments.parallel);
   ToProto(ttl, request.mutable_wait());
+  request.set_skip_conformance(arguments.skip_conformance);
   return request;
+}
+
+absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext& context,
+                                                           DeploymentClient& client,
+                                                           const v1::PlanDeploymentRequest& wanted,
+                                                           const TargetArguments& targets,
+                                                           const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
+  const absl::Duration time_limit =
+      plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
+  ASSIGN_OR_RETURN(auto command,
+                   MakeCommand(plan.image(), plan.deployment(), time_limit, arguments));
+  command.mutable_targets()->set_all(targets.all);
+  ASSIGN_OR_RETURN(auto nodes, NamedNodes(context, targets));
+  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
+  return SignedRequest(signer, std::move(command), std::move(nodes), arguments);
+}
+
+absl::StatusOr<v1::Deployment> AwaitEnd(DeploymentClient& client, const std::string& deployment) {
+  RETURN_IF_ERROR(Await(client, deployment, HasEnded));
+  return client.Get(deployment);
+}
+
+void ReportInterrupted(Console& console, const std::string& deployment) {
+  PrintMessage(console,
+               absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
+                            deployment, "\nCancel it: muster deployment cancel ", deployment));
 }
 
 absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
@@ -143,10 +173,7 @@ absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
   const std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
   const auto ended = Follow(console, context, client, created, nodes, arguments, line.json);
   if (Interrupted()) {
-    PrintMessage(console,
-                 absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
-                              created.deployment(), "\nCancel it: muster deployment cancel ",
-                              created.deployment()));
+    ReportInterrupted(console, created.deployment());
     return kExitInterrupted;
   }
   RETURN_IF_ERROR(ended.status());

@@ -6,14 +6,13 @@
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
 #include "cli/rpc/id_prefix.h"
+#include "cli/rpc/jobs_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/deployments.grpc.pb.h"
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
 #include "services/common/identity/signed_command.h"
-#include "services/common/rpc/channel.h"
-#include "services/common/rpc/channel_target.h"
 
 namespace muster::cli {
 namespace {
@@ -31,28 +30,17 @@ struct DeploymentClient::Stubs {
   std::string Subject(const std::string& what) const { return absl::StrCat(what, " at ", service); }
 };
 
-DeploymentClient::DeploymentClient(const OperatorContext& context)
-    : stubs_(std::make_unique<Stubs>()) {
-  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
-                                    context.certificate_chain_pem,
-                                    std::string(context.private_key_pem.view()), ""};
-  const auto channel = MakeChannel(ParseTargets(context.jobs_targets),
-                                   MakeChannelCredentials(identity, {ServiceRole::kJobs}));
-  stubs_->templates = v1::TemplateService::NewStub(channel);
-  stubs_->deployments = v1::DeploymentService::NewStub(channel);
-  stubs_->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
-}
-
+DeploymentClient::DeploymentClient(std::unique_ptr<Stubs> stubs) : stubs_(std::move(stubs)) {}
 DeploymentClient::~DeploymentClient() = default;
 
 absl::StatusOr<std::unique_ptr<DeploymentClient>> DeploymentClient::Open(
     const OperatorContext& context) {
-  if (context.jobs_targets.empty()) {
-    return UsageError(
-        "the context file names no jobs service",
-        "Create a new context on the machine of the services: muster up, or muster operator add.");
-  }
-  return std::unique_ptr<DeploymentClient>(new DeploymentClient(context));
+  ASSIGN_OR_RETURN(const auto channel, OpenJobsChannel(context));
+  auto stubs = std::make_unique<Stubs>();
+  stubs->templates = v1::TemplateService::NewStub(channel);
+  stubs->deployments = v1::DeploymentService::NewStub(channel);
+  stubs->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
+  return std::unique_ptr<DeploymentClient>(new DeploymentClient(std::move(stubs)));
 }
 
 absl::StatusOr<v1::TemplateType> DeploymentClient::CreateType(const std::string& document) {

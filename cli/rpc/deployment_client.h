@@ -49,7 +49,7 @@ class DeploymentClient {
 
  private:
   struct Stubs;
-  explicit DeploymentClient(const OperatorContext& context);
+  explicit DeploymentClient(std::unique_ptr<Stubs> stubs);
   absl::StatusOr<v1::Deployment> GetPage(const v1::GetDeploymentRequest& request);
 
   const std::unique_ptr<Stubs> stubs_;

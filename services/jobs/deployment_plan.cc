@@ -125,6 +125,7 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   deployment.set_retry_of(request.retry_of());
   deployment.set_destroys(request.destroys());
   deployment.set_forced(request.force());
+  deployment.set_skip_conformance(request.skip_conformance());
   return deployment;
 }
 

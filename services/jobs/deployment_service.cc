@@ -9,6 +9,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/conformance_report.h"
 #include "services/jobs/deployment_plan.h"
 #include "services/jobs/deployment_submission.h"
 #include "services/jobs/deployment_successor.h"
@@ -64,6 +65,7 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
   RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
+  RETURN_IF_ERROR(CheckConformance(deployment, request));
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
   ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request,
@@ -75,6 +77,18 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   }
   *response = std::move(created.message);
   return absl::OkStatus();
+}
+
+// A deployment that is stored was checked. What a node has must be removable whatever its state is.
+absl::Status DeploymentService::CheckConformance(const v1::Deployment& deployment,
+                                                 const v1::CreateDeploymentRequest& request) {
+  if (request.skip_conformance() || !request.destroys().empty() ||
+      IsConformanceType(deployment.type()) ||
+      parts_.deployments.Get(deployment.deployment()).ok()) {
+    return absl::OkStatus();
+  }
+  return parts_.conformance.CheckNodes({request.nodes().begin(), request.nodes().end()},
+                                       parts_.clock.Now());
 }
 
 grpc::ServerUnaryReactor* DeploymentService::GetDeployment(grpc::CallbackServerContext* context,

@@ -13,6 +13,7 @@
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/conformance_store.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
 
@@ -318,6 +319,7 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
         }
         for (const auto& [name, node] : nodes) {
           WriteNode(db, id, node);
+          if (node.has_final()) KeepReport(db, *message, node);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
         message->set_state(v1::DEPLOYMENT_STATE_RUNNING);

@@ -58,8 +58,24 @@ CREATE INDEX deployments_retry_of ON deployments (retry_of, id);
 CREATE INDEX deployments_destroys ON deployments (destroys, id);
 )sql";
 
+// The reports of the template type "conformance".
+inline constexpr const char* kJobsConformance = R"sql(
+CREATE TABLE conformance_reports (
+  node TEXT NOT NULL PRIMARY KEY,
+  deployment TEXT NOT NULL,
+  type TEXT NOT NULL,            -- NAME@VERSION
+  received_at INTEGER NOT NULL,
+  report TEXT NOT NULL           -- JSON
+) WITHOUT ROWID;
+CREATE TABLE conformance_baseline (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  message BLOB NOT NULL          -- ConformanceBaseline
+);
+)sql";
+
 // Each step brings a database of the version before it to the next version.
-inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3};
+inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
+                                              kJobsConformance};
 
 }  // namespace muster
 

@@ -21,6 +21,8 @@
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/conformance_service.h"
+#include "services/jobs/conformance_store.h"
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_service.h"
 #include "services/jobs/deployment_store.h"
@@ -53,6 +55,7 @@ class Assembly : public JobsServer {
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
         documents_(*database_),
         deployments_(*database_),
+        conformance_(*database_),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
@@ -64,7 +67,8 @@ class Assembly : public JobsServer {
             kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
         deployment_service_(host_.Runtime(requests_),
-                            {documents_, deployments_, runner_, *reserve_, clock_}),
+                            {documents_, deployments_, runner_, conformance_, *reserve_, clock_}),
+        conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -100,11 +104,13 @@ class Assembly : public JobsServer {
   OperatorFollower followed_operators_{operators_};  // used by follower_
   DocumentStore documents_;
   DeploymentStore deployments_;
+  ConformanceStore conformance_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
   TemplateService templates_;
   DeploymentService deployment_service_;
+  ConformanceService conformance_service_;
   std::unique_ptr<FeedFollower> follower_;
   // Last: they use the members above.
   ScheduledTask tick_;
@@ -148,7 +154,8 @@ absl::Status Assembly::Serve() {
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
-  return host_.Serve(std::move(options), {&templates_, &deployment_service_});
+  return host_.Serve(std::move(options),
+                     {&templates_, &deployment_service_, &conformance_service_});
 }
 
 void Assembly::Tick() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "muster/v1/conformance.pb.h"
 #include "muster/v1/deployments.pb.h"
 #include "muster/v1/templates.pb.h"
 #include "services/common/identity/rpc_authorization.h"
@@ -23,8 +24,9 @@ using testing::PathOf;
 using testing::TestIdentity;
 
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
-  const google::protobuf::FileDescriptor* const files[] = {v1::Template::descriptor()->file(),
-                                                           v1::Deployment::descriptor()->file()};
+  const google::protobuf::FileDescriptor* const files[] = {
+      v1::Template::descriptor()->file(), v1::Deployment::descriptor()->file(),
+      v1::NodeConformance::descriptor()->file()};
   return MethodsOf(files);
 }
 
@@ -37,7 +39,7 @@ TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
                                   fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
                                   fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}),
                                   fleet_.Issue(NodeIdentity{"n1"})};
-  ASSERT_EQ(Methods().size(), 11u);
+  ASSERT_EQ(Methods().size(), 16u);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);

@@ -123,6 +123,30 @@ absl::Status DestructionNotRetriable(std::string_view deployment, std::string_vi
                    absl::StrCat("Destroy ", ToAbsl(destroys), " again: muster deployment destroy."));
 }
 
+absl::Status NotConformant(std::string_view problem) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_CONFORMANT",
+                   absl::StrCat("the baseline of conformance does not admit ", ToAbsl(problem)),
+                   "Run the probes there: muster conformance run. `muster conformance show NODE` prints what differs. --skip-conformance deploys without the check.");
+}
+
+absl::Status NoConformanceReport(std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "NO_CONFORMANCE_REPORT",
+                   absl::StrCat("node ", ToAbsl(node), " has no report of conformance"),
+                   absl::StrCat("Run the probes there: muster conformance run --node ", ToAbsl(node), "."));
+}
+
+absl::Status NoBaseline() {
+  return MakeError(absl::StatusCode::kNotFound, "NO_BASELINE",
+                   "there is no baseline of conformance",
+                   "Set one from the report of a node: muster conformance baseline set NODE.");
+}
+
+absl::Status InvalidBaseline(std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_BASELINE",
+                   absl::StrCat("invalid baseline: ", ToAbsl(problem)),
+                   "Correct the request, and send it again.");
+}
+
 absl::Status NoDestroyAction(std::string_view type) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_DESTROY_ACTION",
                    absl::StrCat("the type ", ToAbsl(type), " has no action \"destroy\""),

@@ -49,6 +49,14 @@ absl::Status DeploymentNotEnded(std::string_view deployment);
 absl::Status NotRetriable(std::string_view deployment, std::string_view why);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys);
+// FAILED_PRECONDITION, NOT_CONFORMANT.
+absl::Status NotConformant(std::string_view problem);
+// NOT_FOUND, NO_CONFORMANCE_REPORT.
+absl::Status NoConformanceReport(std::string_view node);
+// NOT_FOUND, NO_BASELINE.
+absl::Status NoBaseline();
+// INVALID_ARGUMENT, INVALID_BASELINE.
+absl::Status InvalidBaseline(std::string_view problem);
 // FAILED_PRECONDITION, NO_DESTROY_ACTION.
 absl::Status NoDestroyAction(std::string_view type);
 // FAILED_PRECONDITION, NOTHING_TO_DESTROY.

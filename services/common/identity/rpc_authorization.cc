@@ -191,6 +191,11 @@ constexpr Row kTable[] = {
     {"/muster.v1.DeploymentService/GetDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/ListDeployments", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/CancelDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/ListConformance", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/GetConformance", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/GetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/SetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/RemoveBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
 
     // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.

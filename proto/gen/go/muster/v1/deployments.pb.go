@@ -519,9 +519,11 @@ type CreateDeploymentRequest struct {
 	Destroys string `protobuf:"bytes,6,opt,name=destroys,proto3" json:"destroys,omitempty"`
 	// Admits nodes on which it is not known whether the action ran: it may run there a second time, also at the same time as
 	// the first. Without it they are possible only if the type declares the action idempotent.
-	Force         bool `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Force bool `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`
+	// Admits nodes without a report of conformance that the baseline admits (conformance.proto).
+	SkipConformance bool `protobuf:"varint,16,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *CreateDeploymentRequest) Reset() {
@@ -603,6 +605,13 @@ func (x *CreateDeploymentRequest) GetForce() bool {
 	return false
 }
 
+func (x *CreateDeploymentRequest) GetSkipConformance() bool {
+	if x != nil {
+		return x.SkipConformance
+	}
+	return false
+}
+
 type Deployment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 32 lower-case hex digits.
@@ -641,9 +650,11 @@ type Deployment struct {
 	Retries     []*RelatedDeployment `protobuf:"bytes,22,rep,name=retries,proto3" json:"retries,omitempty"`
 	DestroyedBy []*RelatedDeployment `protobuf:"bytes,23,rep,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
 	// It has ended, and the root relay never had its command: it started on no node.
-	NeverSent     bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	NeverSent bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
+	// As created.
+	SkipConformance bool `protobuf:"varint,36,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
@@ -840,6 +851,13 @@ func (x *Deployment) GetDestroyedBy() []*RelatedDeployment {
 func (x *Deployment) GetNeverSent() bool {
 	if x != nil {
 		return x.NeverSent
+	}
+	return false
+}
+
+func (x *Deployment) GetSkipConformance() bool {
+	if x != nil {
+		return x.SkipConformance
 	}
 	return false
 }
@@ -1239,7 +1257,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1e\n" +
 	"\n" +
 	"executable\x18\x04 \x01(\bR\n" +
-	"executable\"\xfb\x01\n" +
+	"executable\"\xa6\x02\n" +
 	"\x17CreateDeploymentRequest\x122\n" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
@@ -1247,7 +1265,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x19\n" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
-	"\x05force\x18\a \x01(\bR\x05force\"\x94\a\n" +
+	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xbf\a\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1281,7 +1300,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aretries\x18\x16 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\aretries\x12?\n" +
 	"\fdestroyed_by\x18\x17 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\vdestroyedBy\x12\x1d\n" +
 	"\n" +
-	"never_sent\x18\x18 \x01(\bR\tneverSent\"e\n" +
+	"never_sent\x18\x18 \x01(\bR\tneverSent\x12)\n" +
+	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\"e\n" +
 	"\x11RelatedDeployment\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
