@@ -41,8 +41,13 @@ std::vector<Probe> ProbesOf(const std::string& report) {
   if (!json.is_object() || !json.contains("probes") || !json["probes"].is_array()) return probes;
   for (const Json& entry : json["probes"]) {
     if (!entry.is_object()) continue;
-    Probe probe = {TextOf(entry, "id"),       TextOf(entry, "area"),     TextOf(entry, "status"),
-                   TextOf(entry, "measured"), TextOf(entry, "expected"), TextOf(entry, "text")};
+    Probe probe = {TextOf(entry, "id"),
+                   TextOf(entry, "area"),
+                   TextOf(entry, "status"),
+                   TextOf(entry, "measured"),
+                   TextOf(entry, "expected"),
+                   TextOf(entry, "text"),
+                   {}};
     const auto urgency = std::ranges::find(kByUrgency, probe.status) - kByUrgency.begin();
     probe.rank = {static_cast<size_t>(urgency), probes.size()};
     probes.push_back(std::move(probe));

@@ -96,6 +96,7 @@ void AddRelated(const v1::Deployment& deployment, Table* table) {
   if (!deployment.retry_of().empty()) table->AddRow({"retry of", deployment.retry_of()});
   if (!deployment.destroys().empty()) table->AddRow({"destroys", deployment.destroys()});
   if (deployment.forced()) table->AddRow({"forced", "it may run a second time on some nodes"});
+  if (deployment.skip_conformance()) table->AddRow({"conformance", "not checked"});
   for (const v1::RelatedDeployment& retry : deployment.retries()) {
     table->AddRow({"retried by", absl::StrCat(retry.deployment(), ": ", StateWord(retry.state()))});
   }
@@ -238,6 +239,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"retry_of", deployment.retry_of()},
           {"destroys", deployment.destroys()},
           {"forced", deployment.forced()},
+          {"skip_conformance", deployment.skip_conformance()},
           {"retries", ToJson(deployment.retries())},
           {"destroyed_by", ToJson(deployment.destroyed_by())},
           {"targets", deployment.targets()},

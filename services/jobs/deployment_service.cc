@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
@@ -72,6 +73,10 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
                                                            [&](const DeploymentSource& source) {
                                                              return CheckSuccessor(source, request);
                                                            }));
+  if (created.is_new && request.skip_conformance()) {
+    Log(LogLevel::kWarning, "a deployment is created without the check of conformance",
+        {{"deployment", created.message.deployment()}, {"operator", created.message.created_by()}});
+  }
   if (created.is_new) {
     parts_.runner.Add({created.message.deployment(), created.message.created_by()});
   }

@@ -48,17 +48,19 @@ func newProbing(t *testing.T) *probing {
 	return p
 }
 
-// run runs the type on the node, and returns the id of the deployment and the report.
+// run runs the probes on the node, and returns the id of the deployment and the report.
 func (p *probing) run(t *testing.T) (deployment string, report conformanceReport) {
 	t.Helper()
-	out := must(p.Muster("deploy", "--type", "conformance", "--node", "n1", "--wait"))(t)
-	id := regexp.MustCompile(`DEPLOYMENT\s+([0-9a-f]{32})`).FindStringSubmatch(out)
-	if id == nil {
-		t.Fatalf("muster deploy prints %s", out)
+	// The exit code is 9 if a probe fails.
+	out, _ := p.Muster("conformance", "run", "--node", "n1", "--json")
+	var nodes []struct {
+		Deployment string
+		Report     conformanceReport
 	}
-	shown := p.show(t, id[1])
-	check(t, json.Unmarshal(must(json.Marshal(shown.Nodes[0].Outputs["report"]))(t), &report))
-	return id[1], report
+	if err := json.Unmarshal([]byte(out), &nodes); err != nil || len(nodes) != 1 {
+		t.Fatalf("muster conformance run prints %s: %v", out, err)
+	}
+	return nodes[0].Deployment, nodes[0].Report
 }
 
 // A node whose containers are as the contract says passes every probe, and what the container wrote arrives byte for byte.
@@ -109,4 +111,41 @@ func TestWeakenedNodeFailsItsProbes(t *testing.T) {
 	if report.Status != "fail" || !slices.Equal(failed, []string{"identity.user"}) {
 		t.Errorf("the report of a container of root is %s, and fails %q", report.Status, failed)
 	}
+}
+
+// Once there is a baseline, a node whose containers have become weaker gets no deployments.
+func TestBaselineAdmitsConformantNodes(t *testing.T) {
+	t.Parallel()
+	p := newProbing(t)
+	greet := must(p.docker.PushBusybox("types/greet", "/bin/sh", "-c", greetScript))(t)
+	must(p.Muster("type", "push", p.write(t, "greet.yaml", greetType("1.0.0", greet))))(t)
+	deploy := []string{"deploy", "--type", "greet", "--node", "n1", "--set", "name=Ada", "--wait"}
+
+	if out := must(p.Muster("conformance", "run", "--node", "n1"))(t); !strings.Contains(out, "pass    limits.memory-enforced") {
+		t.Errorf("muster conformance run prints %s", out)
+	}
+	if out := must(p.Muster("conformance", "baseline", "set", "n1", "--max-age", "7d"))(t); !strings.Contains(out, "report of node n1") {
+		t.Errorf("muster conformance baseline set prints %s", out)
+	}
+	must(p.Muster(deploy...))(t)
+
+	p.setPolicy(t, "actions: [deployment]\n    user: \"0:0\"")
+	if _, err := p.Muster("conformance", "run", "--node", "n1"); err == nil {
+		t.Error("muster conformance run succeeds on a node that differs from the baseline")
+	}
+	_, err := p.Muster(deploy...)
+	if err == nil || !strings.Contains(err.Error(), "NOT_CONFORMANT") || !strings.Contains(err.Error(), "n1: identity.user does not pass") {
+		t.Errorf("muster deploy on a node that differs from the baseline: %v", err)
+	}
+	if out := must(p.Muster("conformance", "show"))(t); !strings.Contains(out, "different") || !strings.Contains(out, "identity.user: fail, 0:0") {
+		t.Errorf("muster conformance show prints %s", out)
+	}
+	if out := must(p.Muster("conformance", "show", "n1", "--junit"))(t); !strings.Contains(out, `failures="1"`) {
+		t.Errorf("muster conformance show --junit prints %s", out)
+	}
+	if out := must(p.Muster(append(deploy, "--skip-conformance")...))(t); !strings.Contains(out, "not checked") {
+		t.Errorf("muster deploy --skip-conformance prints %s", out)
+	}
+	must(p.Muster("conformance", "baseline", "remove"))(t)
+	must(p.Muster(deploy...))(t)
 }
