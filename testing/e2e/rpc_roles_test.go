@@ -25,7 +25,7 @@ var servedAt = map[string]string{
 	aggregatorListener: "RunService ResultService ArchiveService IdentityService EnrollmentService JoinService ChangeService " +
 		"ListenerService AuditService VerificationService",
 	statusListener: "StatusService HeartbeatService VerdictService",
-	jobsListener:   "TemplateService DeploymentService",
+	jobsListener:   "TemplateService DeploymentService ContentService",
 	relayListener: "AttachService JobService ShareService HeartbeatService JoinService RunService/GetRun RunService/WatchRun " +
 		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult StatusService/ReportProgress " +
 		"ContentService/ReadContent",

@@ -59,7 +59,7 @@ absl::Status ContentDamaged(std::string_view path) {
 absl::Status FilesTooLarge(std::string_view size, std::string_view limit) {
   return MakeError(absl::StatusCode::kPermissionDenied, "FILES_TOO_LARGE",
                    absl::StrCat("the files of the deployment have ", ToAbsl(size), ", and the policy of the node admits ", ToAbsl(limit)),
-                   "Raise files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.");
+                   "Raise max_files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.");
 }
 
 }  // namespace muster::errors

@@ -263,7 +263,7 @@ std::string_view OutcomeNextStep(std::string_view reason) {
     return "Start Docker on the node, and let the user of the agent open its socket.";
   }
   if (reason == "FILES_TOO_LARGE") {
-    return "Raise files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.";
+    return "Raise max_files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.";
   }
   if (reason == "IMAGE_NOT_FOUND") {
     return "Pull the image, or load it from an archive.";

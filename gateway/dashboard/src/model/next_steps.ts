@@ -15,7 +15,7 @@ export const nextSteps: ReadonlyMap<string, string> = new Map([
   ["DOCKER_FAILED","Look for an error in the log of Docker on the node."],
   ["DOCKER_TOO_OLD","Install a newer Docker on the node."],
   ["DOCKER_UNREACHABLE","Start Docker on the node, and let the user of the agent open its socket."],
-  ["FILES_TOO_LARGE","Raise files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files."],
+  ["FILES_TOO_LARGE","Raise max_files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files."],
   ["IMAGE_NOT_FOUND","Pull the image, or load it from an archive."],
   ["IMAGE_PULL_FAILED","Check the name of the image, the registry, and the node's access to it."],
   ["INVALID_DOCUMENT","Correct the document, and send it again."],

@@ -117,7 +117,7 @@ type UploadContentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 32 bytes.
 	Sha256 []byte `protobuf:"bytes,1,opt,name=sha256,proto3" json:"sha256,omitempty"`
-	// Of the whole content: 1 byte to 1 GiB. The same in every call of an upload.
+	// Size of the whole content: 1 byte to 1 GiB. The same in every call of an upload.
 	Size int64 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	// Position of the first byte of `data`.
 	Offset int64 `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"`
@@ -321,7 +321,7 @@ func (x *ReadContentRequest) GetMaxSize() int32 {
 
 type ReadContentResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Of the whole content.
+	// Size of the whole content.
 	Size int64 `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"`
 	// CRC32C of `data`.
 	Crc32C uint32 `protobuf:"fixed32,2,opt,name=crc32c,proto3" json:"crc32c,omitempty"`

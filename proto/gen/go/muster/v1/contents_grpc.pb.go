@@ -48,7 +48,7 @@ type ContentServiceClient interface {
 	// Appends a part to the upload of a content, and begins the upload if there is none. With the last part it verifies
 	// the whole and stores it: `stored` is true once that is durable. A part that is already stored is not stored again,
 	// and a part beyond the stored bytes is ignored: continue at `offset` of the response. A call without data returns
-	// the offset. Each operator has an upload of its own. An upload without a call is removed after a day.
+	// the offset. Each operator has a separate upload. An upload without a call is removed after a day.
 	//
 	// Callers: operators.
 	//
@@ -126,7 +126,7 @@ type ContentServiceServer interface {
 	// Appends a part to the upload of a content, and begins the upload if there is none. With the last part it verifies
 	// the whole and stores it: `stored` is true once that is durable. A part that is already stored is not stored again,
 	// and a part beyond the stored bytes is ignored: continue at `offset` of the response. A call without data returns
-	// the offset. Each operator has an upload of its own. An upload without a call is removed after a day.
+	// the offset. Each operator has a separate upload. An upload without a call is removed after a day.
 	//
 	// Callers: operators.
 	//
