@@ -14,6 +14,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/conformance_store.h"
+#include "services/jobs/content_rows.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
 
@@ -70,6 +71,7 @@ void RemoveOldest(Connection& db, int64_t max_ended) {
   }
   for (const int64_t id : oldest) {
     db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
+    DeleteContentsOf(db, id);
     db.Run("DELETE FROM deployments WHERE id = ?", id);
   }
 }
@@ -118,8 +120,9 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
         "VALUES (?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?)",
         message.deployment(), message.job(), message.created_by(), Blob{Serialised(message)},
         Blob{bytes}, Blob{digest}, message.retry_of(), message.destroys());
+    const int64_t id = db.last_id();
     if (!source.empty()) MarkSource(db, message, request);
-    return absl::OkStatus();
+    return AddContentsOf(db, id, request);
   }));
   return created;
 }

@@ -58,8 +58,35 @@ CREATE INDEX deployments_retry_of ON deployments (retry_of, id);
 CREATE INDEX deployments_destroys ON deployments (destroys, id);
 )sql";
 
-// The reports of the template type "conformance".
-inline constexpr const char* kJobsConformance = R"sql(
+inline constexpr const char* kJobsVersion4 = R"sql(
+-- The stored contents of files. Their bytes are blobs (content_store.h).
+CREATE TABLE contents (
+  sha256 BLOB PRIMARY KEY,
+  size INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  kept_until INTEGER NOT NULL    -- longer while a deployment names it
+) WITHOUT ROWID;
+
+-- Contents that are not complete. Their bytes are the staged blob `upload`.
+CREATE TABLE content_uploads (
+  upload TEXT PRIMARY KEY,
+  sha256 BLOB NOT NULL,
+  size INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  kept_until INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The contents that the command of a deployment names.
+CREATE TABLE deployment_contents (
+  deployment INTEGER NOT NULL,   -- deployments.id
+  sha256 BLOB NOT NULL,
+  PRIMARY KEY (deployment, sha256)
+) WITHOUT ROWID;
+CREATE INDEX deployment_contents_of ON deployment_contents (sha256);
+)sql";
+
+inline constexpr const char* kJobsVersion5 = R"sql(
+-- The last report of the template type "conformance" of each node.
 CREATE TABLE conformance_reports (
   node TEXT NOT NULL PRIMARY KEY,
   deployment TEXT NOT NULL,
@@ -75,7 +102,7 @@ CREATE TABLE conformance_baseline (
 
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
-                                              kJobsConformance};
+                                              kJobsVersion4, kJobsVersion5};
 
 }  // namespace muster
 

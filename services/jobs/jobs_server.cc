@@ -23,6 +23,8 @@
 #include "services/common/store/sqlite/local_database.h"
 #include "services/jobs/conformance_service.h"
 #include "services/jobs/conformance_store.h"
+#include "services/jobs/content_service.h"
+#include "services/jobs/content_store.h"
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_service.h"
 #include "services/jobs/deployment_store.h"
@@ -37,19 +39,24 @@ constexpr size_t kMaxQueue = 16'384;
 // They store the records of deployments.
 constexpr size_t kFollowThreads = 4;
 constexpr size_t kMaxFollowed = 100;
+// They hash contents of files, and wait for their bytes on the disk.
+constexpr size_t kContentThreads = 2;
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(10);
 
 class Assembly : public JobsServer {
  public:
   Assembly(JobsServiceConfig config, std::unique_ptr<DiskReserve> reserve,
-           std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database)
+           std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database,
+           std::unique_ptr<ContentStore> contents)
       : config_(std::move(config)),
         reserve_(std::move(reserve)),
         tls_(std::move(tls)),
         database_(std::move(database)),
+        contents_(std::move(contents)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         following_({"deployments", kFollowThreads, kMaxQueue}),
+        content_calls_({"contents", kContentThreads, kMaxQueue}),
         host_(
             tls_->identity().fleet, [this] { return tls_->roots(); },
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
@@ -69,6 +76,7 @@ class Assembly : public JobsServer {
         deployment_service_(host_.Runtime(requests_),
                             {documents_, deployments_, runner_, conformance_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
+        content_service_(host_.Runtime(content_calls_), *contents_),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -93,11 +101,13 @@ class Assembly : public JobsServer {
   const std::unique_ptr<DiskReserve> reserve_;
   const std::unique_ptr<CertificateFiles> tls_;
   const std::unique_ptr<sqlite::LocalDatabase> database_;
+  const std::unique_ptr<ContentStore> contents_;  // uses the database
   Metrics metrics_;
   ServiceThreads threads_;
   TimerService& timers_ = threads_.timers();
   Executor& requests_ = threads_.requests();
   Executor following_;
+  Executor content_calls_;
   ServiceHost host_;
   FollowedRevocations revocations_{host_.canceller()};
   RecordedOperators operators_{tls_->identity().fleet, clock_};
@@ -111,6 +121,7 @@ class Assembly : public JobsServer {
   TemplateService templates_;
   DeploymentService deployment_service_;
   ConformanceService conformance_service_;
+  ContentService content_service_;
   std::unique_ptr<FeedFollower> follower_;
   // Last: they use the members above.
   ScheduledTask tick_;
@@ -125,6 +136,9 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_deployments_waiting",
                            "Deployments that wait until others have ended.",
                            [this] { return static_cast<double>(runner_.waiting()); });
+  metrics_.AddSampledGauge("muster_jobs_content_bytes",
+                           "Bytes of the contents of files, with those that are being uploaded.",
+                           [this] { return static_cast<double>(contents_->Usage().bytes); });
   AddReserveGauge(metrics_, *reserve_, config_.disk_reserve);
 }
 
@@ -155,12 +169,13 @@ absl::Status Assembly::Serve() {
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
   return host_.Serve(std::move(options),
-                     {&templates_, &deployment_service_, &conformance_service_});
+                     {&templates_, &deployment_service_, &conformance_service_, &content_service_});
 }
 
 void Assembly::Tick() {
   host_.Tick(kStuckReader);
   reserve_->Restore();
+  contents_->Sweep();
   tick_.RunAfter(kTick);
 }
 
@@ -173,6 +188,7 @@ void Assembly::Stop() {
   renewal_.Stop();
   threads_.Stop(config_.drain);
   following_.Drain(config_.drain).IgnoreError();
+  content_calls_.Drain(absl::InfiniteDuration()).IgnoreError();
   host_.StopInspection();
 }
 
@@ -190,8 +206,12 @@ absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
                                                     ServiceRole::kJobs, SystemClock().Now()));
   ASSIGN_OR_RETURN(auto database, sqlite::LocalDatabase::Open(config.state_folder + "/jobs.db",
                                                               kJobsSchema, std::move(fail)));
-  auto assembly =
-      std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database));
+  const ContentLimits limits = {.quota = static_cast<int64_t>(config.content_quota),
+                                .max_contents = config.max_contents};
+  ASSIGN_OR_RETURN(auto contents, ContentStore::Open(*database, config.state_folder + "/contents",
+                                                     limits, SystemClock()));
+  auto assembly = std::make_unique<Assembly>(config, std::move(reserve), std::move(tls),
+                                             std::move(database), std::move(contents));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

@@ -28,6 +28,10 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 	"jobs": {"jobs/jobs.db", `
 		DROP TABLE conformance_reports;
 		DROP TABLE conformance_baseline;
+		DROP TABLE contents;
+		DROP TABLE content_uploads;
+		DROP INDEX deployment_contents_of;
+		DROP TABLE deployment_contents;
 		DROP INDEX deployments_retry_of;
 		DROP INDEX deployments_destroys;
 		ALTER TABLE deployments DROP COLUMN retry_of;

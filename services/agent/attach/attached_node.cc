@@ -32,7 +32,8 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                         .executor = &runtime.executor,
                         .max_parallel = options.parallel,
                         .sign = SignerOfFolder(options.identity_folder, folder.fleet),
-                        .docker_socket = options.docker_socket};
+                        .docker_socket = options.docker_socket,
+                        .contents = &node->contents_};
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);
@@ -62,6 +63,7 @@ AttachedNode::~AttachedNode() {
   wake_.NotifyAll();
   dequeued_.NotifyAll();
   if (thread_.joinable()) thread_.join();
+  if (jobs_ != nullptr) jobs_->Stop(absl::ZeroDuration());  // commands read contents by the client
   client_.reset();
   jobs_.reset();
 }

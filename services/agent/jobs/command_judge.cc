@@ -11,10 +11,12 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/contents.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/files.h"
 #include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
@@ -56,6 +58,11 @@ absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command&
   request.argv = resolved.type.command;
   ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
   RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
+  const int64_t bytes = StoredBytes(command.container().deployment().files());
+  if (bytes > rule.container.max_files) {
+    return errors::FilesTooLarge(absl::StrCat(bytes, " bytes"),
+                                 absl::StrCat(rule.container.max_files, " bytes"));
+  }
   return rule;
 }
 

@@ -130,7 +130,18 @@ absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
   options->state = state_->folder();
   if (!deployment.files().empty()) options->files = state_->files();
-  return state_->Create(ParametersJson(resolved.parameters), deployment.files());
+  const ContentFetcher fetcher({.source = host_.contents,
+                                .deployment = deployment.deployment(),
+                                .stopped = options->stopped,
+                                .wait = [this](absl::Duration time) {
+                                  pollfd wake = {wake_.get(), POLLIN, 0};
+                                  poll(&wake, 1,
+                                       PollMilliseconds(std::min(time, limit_at_ - Now())));
+                                }});
+  return state_->Create(ParametersJson(resolved.parameters), deployment.files(),
+                        [&fetcher](const std::string& path, const v1::Command::File& file) {
+                          return fetcher.Fetch(path, file);
+                        });
 }
 
 // No container may use it any more.

@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/command_container.h"
+#include "services/agent/jobs/content_fetcher.h"
 #include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_plan.h"
@@ -30,6 +31,7 @@ struct JobHost {
   std::string node;
   SpoolQuota& quota;
   DockerEngine& docker;
+  ContentSource& contents;
 };
 
 // The reason to end a process early.

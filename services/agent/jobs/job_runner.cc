@@ -319,8 +319,8 @@ void JobRunner::Begin(Job& job) {
   job.state = State::kRunning;
   ++running_;
   job.process = std::make_unique<JobProcess>(
-      JobHost{options_.trust.folder, options_.trust.node, quota_, docker_}, *job.folder, job.id,
-      std::move(job.plan), on_records_);
+      JobHost{options_.trust.folder, options_.trust.node, quota_, docker_, *options_.contents},
+      *job.folder, job.id, std::move(job.plan), on_records_);
   job.thread = std::thread([this, &job] {
     job.process->Run();
     MutexLock lock(mutex_);

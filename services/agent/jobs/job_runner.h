@@ -18,6 +18,7 @@
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_judge.h"
+#include "services/agent/jobs/content_fetcher.h"
 #include "services/agent/jobs/finished_jobs.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_process.h"
@@ -45,6 +46,7 @@ struct JobRunnerOptions {
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
   std::string docker_socket = "/var/run/docker.sock";  // the daemon that runs containers
+  ContentSource* contents = nullptr;                   // outlives the runner; required
   // When containers without a job are removed, for the first time.
   absl::Duration first_sweep = absl::Minutes(1);
 };

@@ -118,6 +118,7 @@ TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
       "    memory: 64MiB\n"
       "    cpus: 0.5\n"
       "    processes: 20\n"
+      "    max_files: 10MiB\n"
       "    network: jobs\n"
       "    user: \"1000:1000\"\n"
       "    environment: [LANG]\n"
@@ -133,6 +134,7 @@ TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
   EXPECT_EQ(rule->container.memory, int64_t{64} << 20);
   EXPECT_EQ(rule->container.nano_cpus, 500'000'000);
   EXPECT_EQ(rule->container.processes, 20);
+  EXPECT_EQ(rule->container.max_files, int64_t{10} << 20);
   EXPECT_EQ(rule->container.network, "jobs");
   EXPECT_EQ(rule->time_limit, absl::Minutes(5));
   request.variables = {"PATH"};

@@ -167,6 +167,8 @@ class PolicyReader {
          {"network", [&](const YAML::Node& n) { ReadText(n, "network", &rule.container.network); }},
          {"memory", [&](const YAML::Node& n) { ReadSize(n, "memory", &rule.container.memory); }},
          {"cpus", [&](const YAML::Node& n) { ReadCpus(n, &rule.container.nano_cpus); }},
+         {"max_files",
+          [&](const YAML::Node& n) { ReadSize(n, "max_files", &rule.container.max_files); }},
          {"processes", [&](const YAML::Node& n) { ReadProcesses(n, &rule.container.processes); }}});
     const size_t before = mistakes_.size();
     ReadFields(node, "containers.", fields);

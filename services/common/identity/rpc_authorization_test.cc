@@ -100,6 +100,9 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.ConformanceService/GetBaseline", "o"},
     {"/muster.v1.ConformanceService/SetBaseline", "o"},
     {"/muster.v1.ConformanceService/RemoveBaseline", "o"},
+    {"/muster.v1.ContentService/FindContents", "o"},
+    {"/muster.v1.ContentService/UploadContent", "o"},
+    {"/muster.v1.ContentService/ReadContent", "n"},
     {"/muster.v1.ShareService/OpenShare", "rn"},
     {"/muster.v1.ShareService/UploadShare", "rn"},
     {"/muster.v1.ShareService/GetShare", "orn"},
@@ -282,6 +285,7 @@ TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
                                            "/muster.v1.ResultService/SubmitResult",
                                            "/muster.v1.ResultService/GetResult",
                                            "/muster.v1.StatusService/ReportProgress",
+                                           "/muster.v1.ContentService/ReadContent",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
                                            "/muster.v1.HeartbeatService/SendHeartbeat"};
   Caller caller = Node();

@@ -19,6 +19,7 @@
 #include "services/agent/docker/testing/docker_fixture.h"
 #include "services/agent/jobs/job_process.h"
 #include "services/agent/jobs/job_recovery.h"
+#include "services/agent/jobs/testing/memory_contents.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/subprocess.h"
 #include "testing/fixtures/await.h"
@@ -86,9 +87,10 @@ inline void RunKilledAgent(CommandOfImage command = NoCommand) {
       NodeJobFolder::Create(PosixFileOps(), parts[0], kJob, "n1", command(parts[2])).value();
   SpoolQuota quota(int64_t{1} << 30);
   DockerEngine docker(parts[1]);
-  JobProcess({"/agent", "n1", quota, docker}, *folder, kJob, PlanOf(parts[2], parts[3]), [&] {
-    folder->log()->Sync().IgnoreError();
-  }).Run();
+  testing::MemoryContents contents;
+  JobProcess({"/agent", "n1", quota, docker, contents}, *folder, kJob, PlanOf(parts[2], parts[3]),
+             [&] { folder->log()->Sync().IgnoreError(); })
+      .Run();
 }
 
 class JobContainerFixture : public testing::DockerTest {
@@ -107,8 +109,8 @@ class JobContainerFixture : public testing::DockerTest {
       job_ =
           NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", command_(plan.image)).value();
     }
-    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_}, *job_, kJob,
-                                            plan, [] {});
+    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_, contents_},
+                                            *job_, kJob, plan, [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
@@ -166,6 +168,7 @@ class JobContainerFixture : public testing::DockerTest {
 
   const std::string folder_ = ::testing::TempDir() + "/job-container";
   const CommandOfImage command_;
+  testing::MemoryContents contents_;
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine engine_{docker_->socket()};
   std::unique_ptr<NodeJobFolder> job_;
