@@ -109,6 +109,7 @@ var callers = map[string]roles{
 	musterv1.DeploymentService_GetDeployment_FullMethodName:         operator,
 	musterv1.DeploymentService_ListDeployments_FullMethodName:       operator,
 	musterv1.DeploymentService_CancelDeployment_FullMethodName:      operator,
+	musterv1.SecretService_ListSecrets_FullMethodName:               operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,
 	resultContent:  operator | node | runNode,

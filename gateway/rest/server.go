@@ -121,7 +121,11 @@ func (s *Server) registerJobs(jobs grpc.ClientConnInterface) error {
 	if err != nil {
 		return err
 	}
-	return restv1.RegisterDeploymentServiceHandlerClient(context.Background(), s.mux, musterv1.NewDeploymentServiceClient(jobs))
+	err = restv1.RegisterDeploymentServiceHandlerClient(context.Background(), s.mux, musterv1.NewDeploymentServiceClient(jobs))
+	if err != nil {
+		return err
+	}
+	return restv1.RegisterSecretServiceHandlerClient(context.Background(), s.mux, musterv1.NewSecretServiceClient(jobs))
 }
 
 // route is one hand-written route.

@@ -8,6 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "muster/v1/deployments.pb.h"
+#include "muster/v1/secrets.pb.h"
 #include "muster/v1/templates.pb.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
@@ -24,7 +25,8 @@ using testing::TestIdentity;
 
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
   const google::protobuf::FileDescriptor* const files[] = {v1::Template::descriptor()->file(),
-                                                           v1::Deployment::descriptor()->file()};
+                                                           v1::Deployment::descriptor()->file(),
+                                                           v1::Secret::descriptor()->file()};
   return MethodsOf(files);
 }
 
@@ -37,7 +39,7 @@ TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
                                   fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
                                   fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}),
                                   fleet_.Issue(NodeIdentity{"n1"})};
-  ASSERT_EQ(Methods().size(), 11u);
+  ASSERT_EQ(Methods().size(), 15u);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);

@@ -192,6 +192,14 @@ constexpr Row kTable[] = {
     {"/muster.v1.DeploymentService/ListDeployments", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/CancelDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
 
+    // Secrets: values come only from an operator's own connection, and go only to nodes, sealed.
+    {"/muster.v1.SecretService/PutSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.SecretService/ListSecrets", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.SecretService/DeleteSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.SecretService/FetchSecrets",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     Bit(Role::kRelay)},
+
     // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.
     {"/muster.v1.ShareService/OpenShare",

@@ -95,6 +95,10 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.DeploymentService/GetDeployment", "o"},
     {"/muster.v1.DeploymentService/ListDeployments", "o"},
     {"/muster.v1.DeploymentService/CancelDeployment", "o"},
+    {"/muster.v1.SecretService/PutSecret", "o"},
+    {"/muster.v1.SecretService/ListSecrets", "o"},
+    {"/muster.v1.SecretService/DeleteSecret", "o"},
+    {"/muster.v1.SecretService/FetchSecrets", "n"},
     {"/muster.v1.ShareService/OpenShare", "rn"},
     {"/muster.v1.ShareService/UploadShare", "rn"},
     {"/muster.v1.ShareService/GetShare", "orn"},
@@ -269,7 +273,7 @@ TEST(RpcAuthorizationTest, ViewerCredentialIssuedThroughAGatewayOnlyReadsAStatus
   }
 }
 
-TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
+TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRunsAndSecrets) {
   const std::set<std::string> forwarded = {"/muster.v1.RunService/GetRun",
                                            "/muster.v1.RunService/WatchRun",
                                            "/muster.v1.ResultService/OpenUpload",
@@ -278,7 +282,8 @@ TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
                                            "/muster.v1.ResultService/GetResult",
                                            "/muster.v1.StatusService/ReportProgress",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
-                                           "/muster.v1.HeartbeatService/SendHeartbeat"};
+                                           "/muster.v1.HeartbeatService/SendHeartbeat",
+                                           "/muster.v1.SecretService/FetchSecrets"};
   Caller caller = Node();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
   for (const std::string_view method : AuthorizedMethods()) {
