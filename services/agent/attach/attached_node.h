@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "services/agent/attach/collections.h"
 #include "services/agent/attach/node_folder.h"
+#include "services/agent/attach/relay_secrets.h"
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/executor.h"
@@ -80,6 +81,7 @@ class AttachedNode final : private AttachDelegate {
   bool TrySend(const v1::AttachRequest& message) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Collections& collections_;
+  std::unique_ptr<RelaySecrets> secrets_;  // used by jobs_
   std::unique_ptr<JobRunner> jobs_;
   mutable Mutex mutex_;
   CondVar wake_;      // for the thread
