@@ -1,10 +1,13 @@
 #include "cli/commands/deploy_command.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands/deployment_files.h"
 #include "cli/commands/deployment_run.h"
@@ -19,8 +22,10 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
+#include "services/common/errors/cli.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/exact_json.h"
+#include "services/common/templates/secrets.h"
 
 namespace muster::cli {
 namespace {
@@ -37,6 +42,7 @@ struct DeployArguments {
   std::vector<std::string> values;
   std::vector<std::string> texts;
   std::vector<std::string> text_files;
+  std::vector<std::string> secrets;
   RolloutArguments run;
 };
 
@@ -90,6 +96,40 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
   return ExactJsonText(json);
 }
 
+// Reads NAME=SECRET or NAME=SECRET@VERSION.
+absl::Status AddSecret(const std::string& text, v1::PlanDeploymentRequest* wanted) {
+  ASSIGN_OR_RETURN(const auto parts, SplitValue("--secret", text));
+  const size_t at = parts.second.find('@');
+  v1::Command::SecretReference& secret = *wanted->add_secrets();
+  secret.set_name(parts.first);
+  secret.set_secret(parts.second.substr(0, at));
+  int64_t version = 0;
+  const bool has_version = at != std::string::npos;
+  if (!IsSecretName(secret.secret()) ||
+      (has_version && (!absl::SimpleAtoi(parts.second.substr(at + 1), &version) || version < 1))) {
+    return UsageError(absl::StrCat("--secret: \"", Printable(parts.second), "\" names no secret"),
+                      "Name a stored secret, such as --secret db=prod/db or db=prod/db@3.");
+  }
+  secret.set_version(version);
+  return absl::OkStatus();
+}
+
+// Checks that the plan has the secrets that were asked for: it comes from the jobs service.
+absl::Status CheckSecrets(const v1::PlanDeploymentRequest& wanted,
+                          const v1::Command::Deployment& planned) {
+  const auto is_wanted = [&](const v1::Command::SecretReference& secret) {
+    return std::ranges::any_of(wanted.secrets(), [&](const v1::Command::SecretReference& one) {
+      return one.name() == secret.name() && one.secret() == secret.secret() &&
+             (one.version() == 0 || one.version() == secret.version());
+    });
+  };
+  if (planned.secrets_size() == wanted.secrets_size() &&
+      std::ranges::all_of(planned.secrets(), is_wanted)) {
+    return absl::OkStatus();
+  }
+  return FromService(errors::OtherSecretsReturned(), "the jobs service");
+}
+
 // Reads the parameters and files. With --type, the argument names files.
 absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments) {
   v1::PlanDeploymentRequest wanted;
@@ -97,6 +137,7 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& argument
   if (arguments.type.empty()) wanted.set_template_(arguments.subject);
   wanted.set_action(arguments.action);
   ASSIGN_OR_RETURN(*wanted.mutable_parameters(), ParametersOf(arguments));
+  for (const std::string& secret : arguments.secrets) RETURN_IF_ERROR(AddSecret(secret, &wanted));
   const std::string& files = arguments.type.empty() ? arguments.files_path : arguments.subject;
   if (files.empty()) return wanted;
   ASSIGN_OR_RETURN(*wanted.mutable_files(), ReadDeploymentFiles(files));
@@ -108,6 +149,7 @@ absl::StatusOr<v1::CreateDeploymentRequest> RequestFor(const OperatorContext& co
                                                        const DeployArguments& arguments) {
   ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
   ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
+  RETURN_IF_ERROR(CheckSecrets(wanted, plan.deployment()));
   const absl::Duration time_limit =
       plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
   ASSIGN_OR_RETURN(auto command,
@@ -159,6 +201,11 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
       ->type_name("NAME=TEXT");
   command.add_option("--set-file", arguments.text_files, "A value that is the text of a file")
       ->type_name("NAME=FILE");
+  command
+      .add_option("--secret", arguments.secrets,
+                  "A stored secret for the container, as the documents name it. Without a version "
+                  "it is the newest one now")
+      ->type_name("NAME=SECRET[@VERSION]");
 }
 
 }  // namespace
