@@ -26,6 +26,9 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		ALTER TABLE runs DROP COLUMN result_bytes;
 		DROP TABLE damaged;`, "7"},
 	"jobs": {"jobs/jobs.db", `
+		DROP TABLE secrets;
+		DROP TABLE secret_versions;
+		DROP TABLE secret_reads;
 		DROP INDEX deployments_retry_of;
 		DROP INDEX deployments_destroys;
 		ALTER TABLE deployments DROP COLUMN retry_of;
