@@ -338,6 +338,7 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
   values["aggregator_targets"] = local("aggregator");
   if (service == "relay") {
     values["status_targets"] = local("status");
+    values["jobs_targets"] = local("jobs");
     values["advertise"] = YamlList(AdvertisedAddresses(plan, listen.port, ""));
   }
   if (service == "jobs") values["relay_targets"] = local("relay");

@@ -54,6 +54,7 @@ TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
   EXPECT_EQ(plan.listen.at("jobs").ToString(), "127.0.0.1:7446");
   EXPECT_EQ(AddressValues(plan, "jobs").at("relay_targets"), "[\"127.0.0.1:7445\"]");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("jobs_targets"), "[\"127.0.0.1:7446\"]");
+  EXPECT_EQ(AddressValues(plan, "relay").at("jobs_targets"), "[\"127.0.0.1:7446\"]");
   EXPECT_EQ(plan.legacy_ports, "7450-7949");
   EXPECT_EQ(plan.legacy_host, "");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("legacy_host"), "\"\"");

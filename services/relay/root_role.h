@@ -19,7 +19,7 @@ namespace muster {
 // revocations.
 class RootRole final : public RelayRole {
  public:
-  // Reads the jobs of the state folder and connects to the aggregator and the status service.
+  // Reads the jobs of the state folder and connects to the other services.
   static absl::StatusOr<std::unique_ptr<RelayRole>> Start(const RoleParts& parts);
 
   Upstream& upstream() override { return *upstream_; }
@@ -42,6 +42,7 @@ class RootRole final : public RelayRole {
   RunOffers offers_;
   ServiceChannel aggregator_;
   ServiceChannel status_;
+  ServiceChannel jobs_;
   Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
   std::unique_ptr<JobBoard> board_;
   std::unique_ptr<JobAudit> audit_;  // uses the board

@@ -27,7 +27,8 @@ var servedAt = map[string]string{
 	statusListener: "StatusService HeartbeatService VerdictService",
 	jobsListener:   "TemplateService DeploymentService SecretService",
 	relayListener: "AttachService JobService ShareService HeartbeatService JoinService RunService/GetRun RunService/WatchRun " +
-		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult StatusService/ReportProgress SecretService/FetchSecrets",
+		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult StatusService/ReportProgress " +
+		"ContentService/ReadContent SecretService/FetchSecrets",
 }
 
 func serves(listener, method string) bool {

@@ -99,7 +99,8 @@ absl::StatusOr<v1::SecretValues> RelaySecrets::Fetch(const std::string& job,
     if (status.ok() || ReasonOf(status) == "SECRET_UNAVAILABLE") return values;
     // Then the jobs service has sent nothing.
     const std::string reason = ReasonOf(status);
-    const bool is_unsent = reason == "RELAY_CUT_OFF" || reason == "JOBS_UNREACHABLE";
+    const bool is_unsent =
+        reason == "RELAY_CUT_OFF" || reason == "JOBS_UNREACHABLE" || reason == "OVERLOADED";
     const absl::Duration pause = backoff.Next(RetryAfterOf(status));
     const bool is_late = SystemClock().MonotonicNow() + pause > end;
     if (!IsWorthRepeating(status) || is_late || calls >= kMaxTries || !Pause(pause, stopped)) {

@@ -244,6 +244,12 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "CONTAINER_OUTPUT_LOST") {
     return "Look for an error in the log of Docker on the node.";
   }
+  if (reason == "CONTENT_DAMAGED") {
+    return "Check the relays of the node and the disk of the jobs service, and try the deployment again.";
+  }
+  if (reason == "CONTENT_UNREACHABLE") {
+    return "Check the relays of the node and the jobs service, and try the deployment again.";
+  }
   if (reason == "DOCKER_ANSWER_INVALID") {
     return "Look for an error in the log of Docker on the node.";
   }
@@ -255,6 +261,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   }
   if (reason == "DOCKER_UNREACHABLE") {
     return "Start Docker on the node, and let the user of the agent open its socket.";
+  }
+  if (reason == "FILES_TOO_LARGE") {
+    return "Raise max_files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.";
   }
   if (reason == "IMAGE_NOT_FOUND") {
     return "Pull the image, or load it from an archive.";

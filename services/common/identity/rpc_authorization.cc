@@ -200,6 +200,13 @@ constexpr Row kTable[] = {
      {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
      Bit(Role::kRelay)},
 
+    // Contents of files. A node reads those of its deployments; the handler checks it.
+    {"/muster.v1.ContentService/FindContents", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.ContentService/UploadContent", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.ContentService/ReadContent",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     Bit(Role::kRelay)},
+
     // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.
     {"/muster.v1.ShareService/OpenShare",

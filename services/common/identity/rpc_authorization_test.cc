@@ -99,6 +99,9 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.SecretService/ListSecrets", "o"},
     {"/muster.v1.SecretService/DeleteSecret", "o"},
     {"/muster.v1.SecretService/FetchSecrets", "n"},
+    {"/muster.v1.ContentService/FindContents", "o"},
+    {"/muster.v1.ContentService/UploadContent", "o"},
+    {"/muster.v1.ContentService/ReadContent", "n"},
     {"/muster.v1.ShareService/OpenShare", "rn"},
     {"/muster.v1.ShareService/UploadShare", "rn"},
     {"/muster.v1.ShareService/GetShare", "orn"},
@@ -281,6 +284,7 @@ TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRunsAndSecrets
                                            "/muster.v1.ResultService/SubmitResult",
                                            "/muster.v1.ResultService/GetResult",
                                            "/muster.v1.StatusService/ReportProgress",
+                                           "/muster.v1.ContentService/ReadContent",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
                                            "/muster.v1.HeartbeatService/SendHeartbeat",
                                            "/muster.v1.SecretService/FetchSecrets"};

@@ -180,6 +180,8 @@ void ParentLink::HandleRefusal(const absl::Status& why) {
   for (const auto& child : parts_.topology.Children()) child->End(MayAttach());
 }
 
+absl::Status ParentLink::JobsUnreachable() const { return errors::RelayCutOff(); }
+
 absl::Status ParentLink::MayAttach() const {
   return revoked_ ? errors::RelayRevoked(parts_.topology.name()) : absl::OkStatus();
 }

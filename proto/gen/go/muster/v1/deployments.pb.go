@@ -95,7 +95,7 @@ type PlanDeploymentRequest struct {
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
 	Parameters string `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
-	// As in the command.
+	// As in the command. Their contents need not be stored.
 	Files []*Command_File `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`
 	// Instead of all fields above: the ended deployment that is tried again, or that is destroyed.
 	RetryOf  string `protobuf:"bytes,6,opt,name=retry_of,json=retryOf,proto3" json:"retry_of,omitempty"`

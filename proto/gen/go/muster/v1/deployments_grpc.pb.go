@@ -51,7 +51,8 @@ type DeploymentServiceClient interface {
 	// NOT_FOUND (SECRET_NOT_FOUND), PERMISSION_DENIED
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
-	// these documents), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys` also those of
+	// these documents), FAILED_PRECONDITION (CONTENT_MISSING: the content of a file is not stored; upload it by
+	// ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys` also those of
 	// PlanDeployment for them.
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
@@ -150,7 +151,8 @@ type DeploymentServiceServer interface {
 	// NOT_FOUND (SECRET_NOT_FOUND), PERMISSION_DENIED
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
-	// these documents), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys` also those of
+	// these documents), FAILED_PRECONDITION (CONTENT_MISSING: the content of a file is not stored; upload it by
+	// ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys` also those of
 	// PlanDeployment for them.
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).

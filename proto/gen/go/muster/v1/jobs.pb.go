@@ -1760,9 +1760,13 @@ type Command_File struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative, such as "roles/web/tasks.yaml": names of 1 to 255 bytes without control characters, none of them "." or
 	// "..", with "/" between them. UTF-8, at most 1,024 bytes.
-	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Content       []byte `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	Executable    bool   `protobuf:"varint,3,opt,name=executable,proto3" json:"executable,omitempty"`
+	Path       string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Content    []byte `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Executable bool   `protobuf:"varint,3,opt,name=executable,proto3" json:"executable,omitempty"`
+	// Instead of `content`: 32 bytes and the number of bytes, 1 byte to 1 GiB. The node reads them from the jobs
+	// service before the container starts (contents.proto).
+	Sha256        []byte `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Size          int64  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1816,6 +1820,20 @@ func (x *Command_File) GetExecutable() bool {
 		return x.Executable
 	}
 	return false
+}
+
+func (x *Command_File) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Command_File) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
 }
 
 // A secret of a deployment. The command has its name, never its value: the node fetches that from SecretService before
@@ -1897,7 +1915,8 @@ type Command_Deployment struct {
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
 	Parameters string `protobuf:"bytes,5,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// Only for an ad-hoc type, which requires at least one. Sorted by path, each once, and no file is a folder of
-	// another; at most 1,000. Their content is bounded by the size of the command.
+	// another; at most 1,000. The content of those without `sha256` is bounded by the size of the command, the others
+	// have at most 1 GiB together.
 	Files []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
 	// Sorted by name, each once; at most 16.
 	Secrets       []*Command_SecretReference `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
@@ -2637,7 +2656,8 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xd6\t\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\n" +
+	"\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2666,13 +2686,15 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12=\n" +
 	"\n" +
 	"deployment\x18\x02 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
-	"deployment\x1aT\n" +
+	"deployment\x1a\x80\x01\n" +
 	"\x04File\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1e\n" +
 	"\n" +
 	"executable\x18\x03 \x01(\bR\n" +
-	"executable\x1aW\n" +
+	"executable\x12\x16\n" +
+	"\x06sha256\x18\x04 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\x1aW\n" +
 	"\x0fSecretReference\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x18\n" +
