@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
+#include "cli/output/job_view.h"
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
 #include "cli/rpc/deployment_client.h"

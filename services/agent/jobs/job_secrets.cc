@@ -33,6 +33,9 @@ absl::Status JobSecrets::Provide(const std::string& user, const std::function<bo
 }
 
 absl::Status JobSecrets::CheckValues(const v1::SecretValues& values) const {
+  if (values.ByteSizeLong() > 2 * kMaxSecretsOfJob) {
+    return errors::SecretUnavailable("the answer is larger than the secrets of a job can be");
+  }
   bool same = values.values_size() == references_.size();
   for (int i = 0; same && i < references_.size(); ++i) {
     const v1::SecretValues::Value& value = values.values(i);
