@@ -16,7 +16,7 @@ import (
 // theSecret is the value in the tests: nothing else contains it.
 const theSecret = "tulip-7-umbrella-9"
 
-// vaultScript is the command of an image that reads a secret, waits if its parameter says so, and prints it.
+// vaultScript is the command of an image that reads a secret, waits if its parameter is set, and prints it.
 const vaultScript = `
 wait=$(sed -n 's/.*"wait":\([a-z]*\).*/\1/p' /state/parameters.json)
 echo "the secret has $(wc -c </secrets/db) bytes"
@@ -183,7 +183,7 @@ func TestRefusedSecretStartsNothing(t *testing.T) {
 	if _, err := d.Muster("deploy", "--type", "vault", "--node", "n1"); err == nil || !strings.Contains(err.Error(), "INVALID_SECRETS") {
 		t.Errorf("without a required secret: %v", err)
 	}
-	// It is deleted after the operator has signed, while the node is away.
+	// It is deleted after the operator has signed, while the node is unreachable.
 	d.node.agent.End()
 	d.node.awaitAttached(t, false)
 	id := strings.TrimSpace(must(d.Muster("deploy", "--type", "vault", "--node", "n1", "--secret", "db=prod/db", "--ttl", "2m"))(t))

@@ -28,7 +28,7 @@ namespace {
 constexpr int64_t kMaxPem = 64 * 1024;
 constexpr std::chrono::seconds kCallLimit{15};
 constexpr BackoffOptions kRetry = {absl::Milliseconds(200), absl::Seconds(5)};
-// How often a waiting thread looks whether it was stopped.
+// How often a waiting thread checks whether it was stopped.
 constexpr absl::Duration kCheckStop = absl::Milliseconds(100);
 // An answer that does not arrive until then may still be sent again (kMaxSecretReads).
 constexpr int kMaxTries = 9;

@@ -127,7 +127,7 @@ TEST_F(RelaySecretsTest, LostAnswersAreRequestedAgainWithANewKey) {
 }
 
 TEST_F(RelaySecretsTest, ForgedAnswerIsRefusedImmediately) {
-  // The relay seals values of its own.
+  // The relay seals other values.
   const SigningFiles own = FilesOf(ServiceIdentity{ServiceRole::kRelay, "r1"});
   relay_.answer = [&](grpc::ServerContext*, const v1::FetchSecretsRequest& request,
                       v1::FetchSecretsResponse* response) {
