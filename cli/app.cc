@@ -31,6 +31,7 @@
 #include "cli/commands/retention_commands.h"
 #include "cli/commands/retrieve_commands.h"
 #include "cli/commands/run_commands.h"
+#include "cli/commands/secret_commands.h"
 #include "cli/commands/service_commands.h"
 #include "cli/commands/share_commands.h"
 #include "cli/commands/status_commands.h"
@@ -290,6 +291,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddJobCommands(*line);
   AddTemplateCommands(*line);
   AddDeployCommand(*line);
+  AddSecretCommands(*line);
   AddDeploymentCommands(*line);
   AddConformanceCommands(*line);
   AddShareCommands(*line);

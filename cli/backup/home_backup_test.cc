@@ -127,6 +127,7 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
 TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
   constexpr const char* kSteps[] = {"CREATE TABLE words (word TEXT);"};
   fs::create_directories(home_ + "/jobs");
+  std::ofstream(home_ + "/jobs/store.key") << "the key of the secrets in it";
   const auto open = sqlite::LocalDatabase::Open(home_ + "/jobs/jobs.db", kSteps);
   ASSERT_TRUE(open.ok()) << open.status();
   ASSERT_TRUE((*open)
@@ -137,6 +138,7 @@ TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
                   .ok());
   ASSERT_TRUE(MakeBackup().ok());
   ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  EXPECT_EQ(fs::file_size(restored_ + "/jobs/store.key"), 28u);
   const auto restored = sqlite::LocalDatabase::Open(restored_ + "/jobs/jobs.db", kSteps);
   ASSERT_TRUE(restored.ok()) << restored.status();
   std::string word;

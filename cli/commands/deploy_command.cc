@@ -1,10 +1,13 @@
 #include "cli/commands/deploy_command.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands/deployment_files.h"
 #include "cli/commands/deployment_run.h"
@@ -19,6 +22,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
 #include "services/common/templates/exact_json.h"
+#include "services/common/templates/secrets.h"
 
 namespace muster::cli {
 namespace {
@@ -34,6 +38,7 @@ struct DeployArguments {
   std::vector<std::string> values;
   std::vector<std::string> texts;
   std::vector<std::string> text_files;
+  std::vector<std::string> secrets;
   RolloutArguments run;
 };
 
@@ -87,6 +92,24 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
   return ExactJsonText(json);
 }
 
+// Reads NAME=SECRET or NAME=SECRET@VERSION.
+absl::Status AddSecret(const std::string& text, v1::PlanDeploymentRequest* wanted) {
+  ASSIGN_OR_RETURN(const auto parts, SplitValue("--secret", text));
+  const size_t at = parts.second.find('@');
+  v1::Command::SecretReference& secret = *wanted->add_secrets();
+  secret.set_name(parts.first);
+  secret.set_secret(parts.second.substr(0, at));
+  int64_t version = 0;
+  const bool has_version = at != std::string::npos;
+  if (!IsSecretName(secret.secret()) ||
+      (has_version && (!absl::SimpleAtoi(parts.second.substr(at + 1), &version) || version < 1))) {
+    return UsageError(absl::StrCat("--secret: \"", Printable(parts.second), "\" names no secret"),
+                      "Name a stored secret, such as --secret db=prod/db or db=prod/db@3.");
+  }
+  secret.set_version(version);
+  return absl::OkStatus();
+}
+
 // Reads the parameters and files. With --type, the argument names files.
 absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments) {
   v1::PlanDeploymentRequest wanted;
@@ -94,6 +117,7 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& argument
   if (arguments.type.empty()) wanted.set_template_(arguments.subject);
   wanted.set_action(arguments.action);
   ASSIGN_OR_RETURN(*wanted.mutable_parameters(), ParametersOf(arguments));
+  for (const std::string& secret : arguments.secrets) RETURN_IF_ERROR(AddSecret(secret, &wanted));
   const std::string& files = arguments.type.empty() ? arguments.files_path : arguments.subject;
   if (files.empty()) return wanted;
   ASSIGN_OR_RETURN(*wanted.mutable_files(), ReadDeploymentFiles(files));
@@ -143,6 +167,11 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
       ->type_name("NAME=TEXT");
   command.add_option("--set-file", arguments.text_files, "A value that is the text of a file")
       ->type_name("NAME=FILE");
+  command
+      .add_option("--secret", arguments.secrets,
+                  "A stored secret for the container, as the documents name it. Without a version "
+                  "it is the newest one now")
+      ->type_name("NAME=SECRET[@VERSION]");
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
@@ -82,6 +83,22 @@ absl::StatusOr<v1::Deployment> Follow(Console& console, const OperatorContext& c
   return AwaitEnd(client, id);
 }
 
+// Checks that the plan has the secrets that were asked for: it comes from the jobs service.
+absl::Status CheckSecrets(const v1::PlanDeploymentRequest& wanted,
+                          const v1::Command::Deployment& planned) {
+  const auto is_wanted = [&](const v1::Command::SecretReference& secret) {
+    return std::ranges::any_of(wanted.secrets(), [&](const v1::Command::SecretReference& one) {
+      return one.name() == secret.name() && one.secret() == secret.secret() &&
+             (one.version() == 0 || one.version() == secret.version());
+    });
+  };
+  if (planned.secrets_size() == wanted.secrets_size() &&
+      std::ranges::all_of(planned.secrets(), is_wanted)) {
+    return absl::OkStatus();
+  }
+  return FromService(errors::OtherSecretsReturned(), "the jobs service");
+}
+
 }  // namespace
 
 void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments) {
@@ -138,6 +155,7 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
                                                            const TargetArguments& targets,
                                                            const RolloutArguments& arguments) {
   ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
+  RETURN_IF_ERROR(CheckSecrets(wanted, plan.deployment()));
   const absl::Duration time_limit =
       plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
   ASSIGN_OR_RETURN(auto command,

@@ -91,6 +91,13 @@ void AddParameters(const v1::Deployment& deployment, Table* table) {
   }
 }
 
+void AddSecrets(const v1::Deployment& deployment, Table* table) {
+  for (const v1::Command::SecretReference& secret : deployment.secrets()) {
+    table->AddRow({"secret", absl::StrCat(secret.name(), " = ", Printable(secret.secret()), "@",
+                                          secret.version())});
+  }
+}
+
 // Names the deployments that this one retries or destroys, and those that do so with it.
 void AddRelated(const v1::Deployment& deployment, Table* table) {
   if (!deployment.retry_of().empty()) table->AddRow({"retry of", deployment.retry_of()});
@@ -123,6 +130,7 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
   table->AddRow({"job", deployment.job()});
   AddRelated(deployment, table);
   AddParameters(deployment, table);
+  AddSecrets(deployment, table);
 }
 
 void AddFiles(const v1::Deployment& deployment, Table* table) {
@@ -221,6 +229,11 @@ Json ToJson(const v1::Deployment& deployment) {
                      {"sha256", ToHex(file.sha256())},
                      {"executable", file.executable()}});
   }
+  Json secrets = Json::array();
+  for (const v1::Command::SecretReference& secret : deployment.secrets()) {
+    secrets.push_back(
+        {{"name", secret.name()}, {"secret", secret.secret()}, {"version", secret.version()}});
+  }
   Json nodes = Json::array();
   for (const v1::DeploymentNode& node : deployment.nodes()) nodes.push_back(ToJson(node));
   return {{"deployment", deployment.deployment()},
@@ -246,6 +259,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"succeeded", deployment.succeeded()},
           {"parameters", parameters},
           {"files", files},
+          {"secrets", secrets},
           {"nodes", nodes}};
 }
 
@@ -261,6 +275,7 @@ std::string SuccessorTable(const v1::Deployment& content, const std::string& sig
   AddContent(content, &table);
   table.AddRow({"signed by", ShortName(signed_by)});
   AddParameters(content, &table);
+  AddSecrets(content, &table);
   AddFiles(content, &table);
   table.AddRow({"nodes", FirstNames(plan.nodes(), plan.nodes_size())});
   for (const v1::SkippedNodes& skipped : plan.skipped()) {

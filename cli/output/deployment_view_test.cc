@@ -107,6 +107,11 @@ TEST(DeploymentViewTest, ContentOfASuccessorIsShownBeforeItIsSigned) {
   parameter.set_name("token");
   parameter.set_sensitive(true);
   parameter.set_source("deployment");
+  auto& secret = *content.add_secrets();
+  secret.set_name("db");
+  secret.set_secret("prod/db");
+  secret.set_version(3);
+  EXPECT_EQ(ToJson(content)["secrets"][0]["version"], 3);
   v1::DeploymentPlan plan;
   for (int i = 10; i < 22; ++i) plan.add_nodes(absl::StrCat("n", i));
   v1::SkippedNodes& skipped = *plan.add_skipped();
@@ -116,7 +121,7 @@ TEST(DeploymentViewTest, ContentOfASuccessorIsShownBeforeItIsSigned) {
   const std::string table = SuccessorTable(content, "spiffe://f/user/alice", plan, 0);
   for (const char* row :
        {"DESTROYS   d0\n", "action     destroy\n", "parameter  token = (sensitive)  (deployment)\n",
-        "n19 and 2 more\n", "left out   n9: it never started\n"}) {
+        "secret     db = prod/db@3\n", "n19 and 2 more\n", "left out   n9: it never started\n"}) {
     EXPECT_THAT(table, HasSubstr(row));
   }
 }

@@ -1,5 +1,7 @@
 #include "cli/rpc/deployment_client.h"
 
+#include <openssl/crypto.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +11,7 @@
 #include "cli/rpc/jobs_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/deployments.grpc.pb.h"
+#include "muster/v1/secrets.grpc.pb.h"
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
@@ -25,6 +28,7 @@ constexpr absl::Duration kShortLimit = absl::Seconds(3);
 struct DeploymentClient::Stubs {
   std::unique_ptr<v1::TemplateService::Stub> templates;
   std::unique_ptr<v1::DeploymentService::Stub> deployments;
+  std::unique_ptr<v1::SecretService::Stub> secrets;
   std::string service;  // for messages
 
   std::string Subject(const std::string& what) const { return absl::StrCat(what, " at ", service); }
@@ -39,6 +43,7 @@ absl::StatusOr<std::unique_ptr<DeploymentClient>> DeploymentClient::Open(
   auto stubs = std::make_unique<Stubs>();
   stubs->templates = v1::TemplateService::NewStub(channel);
   stubs->deployments = v1::DeploymentService::NewStub(channel);
+  stubs->secrets = v1::SecretService::NewStub(channel);
   stubs->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
   return std::unique_ptr<DeploymentClient>(new DeploymentClient(std::move(stubs)));
 }
@@ -166,6 +171,31 @@ absl::StatusOr<std::string> DeploymentClient::Resolve(const std::string& text) {
                      }
                      return page;
                    });
+}
+
+absl::StatusOr<v1::Secret> DeploymentClient::PutSecret(const std::string& secret,
+                                                       std::string value) {
+  v1::PutSecretRequest request;
+  request.set_secret(secret);
+  request.set_value(std::move(value));
+  auto stored = CallUnary(*stubs_->secrets, &v1::SecretService::Stub::PutSecret, request,
+                          stubs_->Subject(absl::StrCat("secret ", secret)));
+  OPENSSL_cleanse(request.mutable_value()->data(), request.value().size());
+  return stored;
+}
+
+absl::StatusOr<v1::ListSecretsResponse> DeploymentClient::ListSecrets(
+    const v1::ListSecretsRequest& request) {
+  return CallUnary(*stubs_->secrets, &v1::SecretService::Stub::ListSecrets, request,
+                   stubs_->Subject("the list of secrets"));
+}
+
+absl::Status DeploymentClient::DeleteSecret(const std::string& secret) {
+  v1::DeleteSecretRequest request;
+  request.set_secret(secret);
+  return CallUnary(*stubs_->secrets, &v1::SecretService::Stub::DeleteSecret, request,
+                   stubs_->Subject(absl::StrCat("secret ", secret)))
+      .status();
 }
 
 }  // namespace muster::cli

@@ -114,6 +114,7 @@ var callers = map[string]roles{
 	musterv1.ConformanceService_GetBaseline_FullMethodName:          operator,
 	musterv1.ConformanceService_SetBaseline_FullMethodName:          operator,
 	musterv1.ConformanceService_RemoveBaseline_FullMethodName:       operator,
+	musterv1.SecretService_ListSecrets_FullMethodName:               operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,
 	resultContent:  operator | node | runNode,

@@ -124,7 +124,10 @@ func (s *Server) registerJobs(jobs grpc.ClientConnInterface) error {
 	if err := restv1.RegisterDeploymentServiceHandlerClient(context.Background(), s.mux, musterv1.NewDeploymentServiceClient(jobs)); err != nil {
 		return err
 	}
-	return restv1.RegisterConformanceServiceHandlerClient(context.Background(), s.mux, musterv1.NewConformanceServiceClient(jobs))
+	if err := restv1.RegisterConformanceServiceHandlerClient(context.Background(), s.mux, musterv1.NewConformanceServiceClient(jobs)); err != nil {
+		return err
+	}
+	return restv1.RegisterSecretServiceHandlerClient(context.Background(), s.mux, musterv1.NewSecretServiceClient(jobs))
 }
 
 // route is one hand-written route.

@@ -5,9 +5,11 @@
 namespace muster {
 
 void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
-  BindStateFolder(&config->state_folder,
-                  "The folder of the certificate, tls/, and of the state, jobs.db and contents/.",
-                  file);
+  BindStateFolder(
+      &config->state_folder,
+      "The folder of the certificate, tls/, of the state, jobs.db and contents/, and of "
+      "the key that encrypts secrets, store.key.",
+      file);
   file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
   file->AddressList("aggregator_targets", &config->aggregator_targets,
                     "The addresses of the aggregator: host:port each.");

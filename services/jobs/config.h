@@ -14,7 +14,7 @@
 namespace muster {
 
 struct JobsServiceConfig {
-  std::string state_folder;  // tls/, jobs.db, contents/
+  std::string state_folder;  // tls/, jobs.db, store.key, contents/
   HostPort listen = {"127.0.0.1", 7446};
   std::vector<HostPort> aggregator_targets = {{"127.0.0.1", 7440}};
   std::vector<HostPort> relay_targets = {{"127.0.0.1", 7445}};

@@ -56,7 +56,7 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
 
 }  // namespace
 
-absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretStore& secrets,
                                                   const v1::PlanDeploymentRequest& request) {
   if (request.template_().empty() == request.type().empty()) {
     return errors::InvalidParameters("exactly one of template and type must be set");
@@ -66,6 +66,8 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
   deployment.set_action(request.action().empty() ? kDefaultAction : request.action());
   deployment.set_parameters(request.parameters());
   *deployment.mutable_files() = request.files();
+  *deployment.mutable_secrets() = request.secrets();
+  RETURN_IF_ERROR(secrets.Resolve(deployment.mutable_secrets()));
   std::string type = request.type();
   if (type.empty()) {
     ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kTemplate, request.template_()));
@@ -81,6 +83,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
   v1::Deployment description;
   DescribeContent(deployment, resolved, &description);
   *plan.mutable_parameters() = std::move(*description.mutable_parameters());
+  *plan.mutable_secrets() = std::move(*description.mutable_secrets());
   return plan;
 }
 

@@ -32,7 +32,7 @@ grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
 absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
     const Call& call, const v1::PlanDeploymentRequest& request) const {
   if (request.retry_of().empty() && request.destroys().empty()) {
-    return muster::PlanDeployment(parts_.documents, request);
+    return muster::PlanDeployment(parts_.documents, parts_.secrets, request);
   }
   if (!request.template_().empty() || !request.type().empty() ||
       (!request.retry_of().empty() && !request.destroys().empty())) {
@@ -44,6 +44,7 @@ absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
                    parts_.deployments.GetSource(request.retry_of().empty() ? request.destroys()
                                                                            : request.retry_of()));
   ASSIGN_OR_RETURN(auto plan, PlanSuccessor(source, request));
+  RETURN_IF_ERROR(parts_.secrets.Check(plan.secrets()));
   // A gateway may pretend to be an operator: it does not get sensitive values.
   const bool is_sensitive = std::ranges::any_of(
       plan.parameters(),
@@ -65,6 +66,7 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
+  RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
   RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
   RETURN_IF_ERROR(CheckConformance(deployment, request));
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
@@ -132,6 +134,7 @@ absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsReques
   for (v1::Deployment& deployment : page) {
     deployment.clear_parameters();  // up to 80 KiB of each
     deployment.clear_files();
+    deployment.clear_secrets();
     *response->add_deployments() = std::move(deployment);
   }
   return absl::OkStatus();

@@ -10,6 +10,7 @@
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
+#include "services/jobs/secret_store.h"
 
 namespace muster {
 
@@ -20,6 +21,7 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   struct Parts {
     DocumentStore& documents;
     DeploymentStore& deployments;
+    SecretStore& secrets;
     DeploymentRunner& runner;
     ConformanceStore& conformance;
     DiskReserve& reserve;  // of the disk with the stores

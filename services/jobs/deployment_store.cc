@@ -72,6 +72,7 @@ void RemoveOldest(Connection& db, int64_t max_ended) {
   for (const int64_t id : oldest) {
     db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
     DeleteContentsOf(db, id);
+    db.Run("DELETE FROM secret_reads WHERE deployment = ?", id);
     db.Run("DELETE FROM deployments WHERE id = ?", id);
   }
 }

@@ -179,6 +179,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanSuccessor(const DeploymentSource& source,
   plan.set_image(description.image());
   *plan.mutable_time_limit() = command.time_limit();
   *plan.mutable_parameters() = description.parameters();
+  *plan.mutable_secrets() = description.secrets();
   plan.mutable_nodes()->Assign(chosen.nodes.begin(), chosen.nodes.end());
   for (const auto& [reason, names] : chosen.skipped) {
     v1::SkippedNodes& skipped = *plan.add_skipped();

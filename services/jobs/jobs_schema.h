@@ -100,9 +100,36 @@ CREATE TABLE conformance_baseline (
 );
 )sql";
 
+// The values of secrets are encrypted (identity/key_wrap.h).
+inline constexpr const char* kJobsVersion6 = R"sql(
+CREATE TABLE secrets (
+  name TEXT NOT NULL PRIMARY KEY,
+  latest INTEGER NOT NULL,       -- the newest version; kept after a deletion
+  deleted_at INTEGER NOT NULL    -- 0: it exists
+) WITHOUT ROWID;
+
+CREATE TABLE secret_versions (
+  name TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  value BLOB NOT NULL,
+  size INTEGER NOT NULL,         -- of the value
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (name, version)
+) WITHOUT ROWID;
+
+CREATE TABLE secret_reads (
+  deployment INTEGER NOT NULL,   -- deployments.id
+  node TEXT NOT NULL,
+  key BLOB NOT NULL,             -- of the request
+  read_at INTEGER NOT NULL,
+  PRIMARY KEY (deployment, node, key)
+) WITHOUT ROWID;
+)sql";
+
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
-                                              kJobsVersion4, kJobsVersion5};
+                                              kJobsVersion4, kJobsVersion5, kJobsVersion6};
 
 }  // namespace muster
 

@@ -10,6 +10,7 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/identity/key_wrap.h"
 #include "services/common/identity/recorded_operators.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
@@ -30,6 +31,9 @@
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/jobs_schema.h"
+#include "services/jobs/secret_reads.h"
+#include "services/jobs/secret_service.h"
+#include "services/jobs/secret_store.h"
 #include "services/jobs/template_service.h"
 
 namespace muster {
@@ -48,7 +52,7 @@ class Assembly : public JobsServer {
  public:
   Assembly(JobsServiceConfig config, std::unique_ptr<DiskReserve> reserve,
            std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database,
-           std::unique_ptr<ContentStore> contents)
+           std::unique_ptr<ContentStore> contents, KeyWrap key_wrap)
       : config_(std::move(config)),
         reserve_(std::move(reserve)),
         tls_(std::move(tls)),
@@ -63,6 +67,8 @@ class Assembly : public JobsServer {
         documents_(*database_),
         deployments_(*database_),
         conformance_(*database_),
+        secrets_(*database_, std::move(key_wrap)),
+        secret_reads_(*database_),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
@@ -73,10 +79,18 @@ class Assembly : public JobsServer {
              clock_, timers_, following_},
             kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
-        deployment_service_(host_.Runtime(requests_),
-                            {documents_, deployments_, runner_, conformance_, *reserve_, clock_}),
+        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, conformance_,
+                                                       secrets_, runner_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
         content_service_(host_.Runtime(content_calls_), *contents_),
+        secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
+                                                   .reads = secret_reads_,
+                                                   .fleet = tls_->identity().fleet,
+                                                   .chains = host_.chains(),
+                                                   .revocations = revocations_.list(),
+                                                   .identity = [this] { return SigningIdentity(); },
+                                                   .reserve = *reserve_,
+                                                   .clock = clock_}),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -91,6 +105,10 @@ class Assembly : public JobsServer {
   std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(ServiceRole role) const {
     return MakeChannelCredentials(
         ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()}, {role});
+  }
+  SigningFiles SigningIdentity() const {
+    const CertificateTrio trio = tls_->trio();
+    return {trio.key, ChainToPem(trio.chain)};
   }
   void AddGauges();
   absl::Status Serve();
@@ -115,6 +133,8 @@ class Assembly : public JobsServer {
   DocumentStore documents_;
   DeploymentStore deployments_;
   ConformanceStore conformance_;
+  SecretStore secrets_;
+  SecretReads secret_reads_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
@@ -122,6 +142,7 @@ class Assembly : public JobsServer {
   DeploymentService deployment_service_;
   ConformanceService conformance_service_;
   ContentService content_service_;
+  SecretService secret_service_;
   std::unique_ptr<FeedFollower> follower_;
   // Last: they use the members above.
   ScheduledTask tick_;
@@ -168,8 +189,8 @@ absl::Status Assembly::Serve() {
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
-  return host_.Serve(std::move(options),
-                     {&templates_, &deployment_service_, &conformance_service_, &content_service_});
+  return host_.Serve(std::move(options), {&templates_, &deployment_service_, &conformance_service_,
+                                          &content_service_, &secret_service_});
 }
 
 void Assembly::Tick() {
@@ -206,12 +227,14 @@ absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
                                                     ServiceRole::kJobs, SystemClock().Now()));
   ASSIGN_OR_RETURN(auto database, sqlite::LocalDatabase::Open(config.state_folder + "/jobs.db",
                                                               kJobsSchema, std::move(fail)));
+  ASSIGN_OR_RETURN(auto key_wrap, KeyWrap::OpenOrCreate(config.state_folder + "/store.key"));
   const ContentLimits limits = {.quota = static_cast<int64_t>(config.content_quota),
                                 .max_contents = config.max_contents};
   ASSIGN_OR_RETURN(auto contents, ContentStore::Open(*database, config.state_folder + "/contents",
                                                      limits, SystemClock()));
-  auto assembly = std::make_unique<Assembly>(config, std::move(reserve), std::move(tls),
-                                             std::move(database), std::move(contents));
+  auto assembly =
+      std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database),
+                                 std::move(contents), std::move(key_wrap));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

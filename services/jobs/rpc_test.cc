@@ -10,6 +10,7 @@
 #include "muster/v1/conformance.pb.h"
 #include "muster/v1/contents.pb.h"
 #include "muster/v1/deployments.pb.h"
+#include "muster/v1/secrets.pb.h"
 #include "muster/v1/templates.pb.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
@@ -27,7 +28,8 @@ using testing::TestIdentity;
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
   const google::protobuf::FileDescriptor* const files[] = {
       v1::Template::descriptor()->file(), v1::Deployment::descriptor()->file(),
-      v1::NodeConformance::descriptor()->file(), v1::ReadContentRequest::descriptor()->file()};
+      v1::NodeConformance::descriptor()->file(), v1::ReadContentRequest::descriptor()->file(),
+      v1::Secret::descriptor()->file()};
   return MethodsOf(files);
 }
 
@@ -40,7 +42,7 @@ TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
                                        fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
                                        fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}),
                                        fleet_.Issue(NodeIdentity{"n1"})};
-  ASSERT_EQ(Methods().size(), 19u);
+  ASSERT_EQ(Methods().size(), 23u);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);

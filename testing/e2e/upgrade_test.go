@@ -32,6 +32,9 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		DROP TABLE content_uploads;
 		DROP INDEX deployment_contents_of;
 		DROP TABLE deployment_contents;
+		DROP TABLE secrets;
+		DROP TABLE secret_versions;
+		DROP TABLE secret_reads;
 		DROP INDEX deployments_retry_of;
 		DROP INDEX deployments_destroys;
 		ALTER TABLE deployments DROP COLUMN retry_of;

@@ -56,6 +56,9 @@ absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command&
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(command.container().deployment()));
   request.action = ActionOf(resolved.type);
   request.argv = resolved.type.command;
+  for (const auto& secret : command.container().deployment().secrets()) {
+    request.secrets.push_back(secret.secret());
+  }
   ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
   RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
   const int64_t bytes = StoredBytes(command.container().deployment().files());

@@ -42,6 +42,7 @@ struct CommandRule {
   // In a rule for containers: patterns of their images, and their limits.
   std::vector<std::string> images;
   ContainerLimits container;
+  std::vector<std::string> secrets;  // patterns of the names of secrets; empty: none
 };
 
 // The content of a policy file.

@@ -162,6 +162,14 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
     return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
                                               " does not admit the variable ", variable));
   }
+  for (const std::string& name : request.secrets) {
+    const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
+    if (std::ranges::any_of(rule.secrets, fits)) continue;
+    return errors::ContainerNotAdmitted(
+        absl::StrCat("the rule with the image \"", rule.images.front(), "\" in ", file_,
+                     " does not admit the secret ", name),
+        "in that rule", absl::StrCat("secrets: [", name, "]"));
+  }
   for (const std::string& name : request.classes) {
     const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
     if (std::ranges::any_of(rule.classes, fits)) continue;

@@ -19,6 +19,7 @@
 //       cpus: 0.5                        # default: 1
 //       processes: 100                   # default: 256
 //       actions: [container, deployment, ad-hoc]  # default: [container]
+//       secrets: ["prod/*"]              # that a deployment may have; default: none
 //       environment, time_limit, max_output and signers as above
 //   collect: [hostfacts]                 # modules that runs may start; default: all
 //
@@ -50,6 +51,7 @@ struct CommandRequest {
   std::string image;                   // of a command in a container
   std::vector<std::string> variables;  // names
   std::vector<std::string> classes;
+  std::vector<std::string> secrets;  // names such as "prod/db"
 };
 
 // The rules of one file. Immutable; thread-safe.

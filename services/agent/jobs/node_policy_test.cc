@@ -213,6 +213,23 @@ TEST(NodePolicyTest, DeploymentRequiresARuleWithItsAction) {
                 "(action container, alice)");
 }
 
+TEST(NodePolicyTest, DeploymentHasOnlyTheSecretsOfItsRule) {
+  CommandRequest deployment = InContainer("sha256:" + std::string(64, 'a'), {}, "deployment");
+  deployment.secrets = {"prod/db", "shared"};
+  const absl::Status refused =
+      Policy("containers: [{images: ['*'], actions: [deployment]}]").Allow(deployment).status();
+  ExpectRefused(refused, "does not admit the secret prod/db");
+  EXPECT_NE(refused.message().find("secrets: [prod/db]"), absl::string_view::npos) << refused;
+  ExpectRefused(Policy("containers: [{images: ['*'], actions: [deployment], secrets: ['prod/*']}]")
+                    .Allow(deployment)
+                    .status(),
+                "does not admit the secret shared");
+  EXPECT_TRUE(
+      Policy("containers: [{images: ['*'], actions: [deployment], secrets: ['prod/*', shared]}]")
+          .Allow(deployment)
+          .ok());
+}
+
 TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
   const std::string mistakes = MistakesIn(
       "containers:\n"

@@ -164,6 +164,7 @@ class PolicyReader {
         fields.end(),
         {{"images", [&](const YAML::Node& n) { rule.images = ReadList(n, "images"); }},
          {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n, kInContainer); }},
+         {"secrets", [&](const YAML::Node& n) { rule.secrets = ReadList(n, "secrets"); }},
          {"network", [&](const YAML::Node& n) { ReadText(n, "network", &rule.container.network); }},
          {"memory", [&](const YAML::Node& n) { ReadSize(n, "memory", &rule.container.memory); }},
          {"cpus", [&](const YAML::Node& n) { ReadCpus(n, &rule.container.nano_cpus); }},

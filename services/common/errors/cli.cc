@@ -122,6 +122,12 @@ absl::Status OtherCommandReturned(std::string_view deployment) {
                    "Nothing was signed. Check the jobs service.");
 }
 
+absl::Status OtherSecretsReturned() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   "the jobs service returned other secrets than those of --secret",
+                   "Nothing was signed. Check the jobs service.");
+}
+
 absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),

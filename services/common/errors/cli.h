@@ -49,6 +49,8 @@ absl::Status NoJobBeginsWith(std::string_view text);
 absl::Status NoDeploymentBeginsWith(std::string_view text);
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status OtherCommandReturned(std::string_view deployment);
+// PERMISSION_DENIED, COMMAND_REFUSED.
+absl::Status OtherSecretsReturned();
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
 // NOT_FOUND, PLUGIN_NOT_FOUND.

@@ -42,6 +42,10 @@ absl::Status KeyUnsupported(std::string_view type, std::string_view curve);
 // INVALID_ARGUMENT, KEY_MALFORMED.
 absl::Status PublicKeyMalformed();
 // INVALID_ARGUMENT, KEY_MALFORMED.
+absl::Status ReceiverKeyMalformed();
+// DATA_LOSS, SEALED_MESSAGE_DAMAGED.
+absl::Status SealedMessageDamaged();
+// INVALID_ARGUMENT, KEY_MALFORMED.
 absl::Status PrivateKeyMalformed(std::string_view why);
 // INVALID_ARGUMENT, KEY_MALFORMED.
 absl::Status KeyFileDamaged(std::string_view path, std::string_view why);

@@ -277,6 +277,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "INVALID_PARAMETERS") {
     return "Correct them. `muster type show` and `muster template show` print the parameters.";
   }
+  if (reason == "INVALID_SECRETS") {
+    return "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.";
+  }
   if (reason == "JOB_OUTCOME_EXPIRED") {
     return "Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours.";
   }
@@ -327,6 +330,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   }
   if (reason == "REVOCATIONS_DAMAGED") {
     return "Sign the command again when the relay of the node is connected to the aggregator.";
+  }
+  if (reason == "SECRET_UNAVAILABLE") {
+    return "Remove the cause, and try the deployment again: muster deployment retry.";
   }
   if (reason == "STATE_TOO_LARGE") {
     return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";

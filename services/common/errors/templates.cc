@@ -171,4 +171,46 @@ absl::Status CommandNotKept(std::string_view deployment) {
                    "Create a new deployment: muster deploy.");
 }
 
+absl::Status InvalidSecrets(std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SECRETS",
+                   absl::StrCat("invalid secrets: ", ToAbsl(problem)),
+                   "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.");
+}
+
+absl::Status SecretNotFound(std::string_view secret) {
+  return MakeError(absl::StatusCode::kNotFound, "SECRET_NOT_FOUND",
+                   absl::StrCat("secret \"", ToAbsl(secret), "\" not found"),
+                   "List the secrets and their versions: muster secret list. Store one: muster secret put NAME --file FILE.");
+}
+
+absl::Status TooManySecrets(int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SECRETS",
+                   absl::StrCat("there are ", limit, " secrets, which is the limit"),
+                   "Delete secrets that nothing uses: muster secret delete.");
+}
+
+absl::Status SecretsRefused(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "SECRETS_REFUSED",
+                   absl::StrCat("the request for secrets is refused: ", ToAbsl(why)),
+                   "The log of the jobs service names the node and the relay of the request. If nothing else failed there, revoke the node: muster node revoke.");
+}
+
+absl::Status SecretsClosed(std::string_view job, std::string_view node, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SECRETS_CLOSED",
+                   absl::StrCat("the secrets of job ", ToAbsl(job), " are not for the node ", ToAbsl(node), " any more: ", ToAbsl(why)),
+                   "Create a new deployment: muster deploy.");
+}
+
+absl::Status SecretUnreadable(std::string_view secret) {
+  return MakeError(absl::StatusCode::kDataLoss, "SECRET_UNREADABLE",
+                   absl::StrCat("the stored value of secret \"", ToAbsl(secret), "\" cannot be decrypted: it is damaged, or jobs/store.key is not the key that encrypted it"),
+                   "Restore store.key from a backup, or store the secret again: muster secret put.");
+}
+
+absl::Status SecretUnavailable(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnavailable, "SECRET_UNAVAILABLE",
+                   absl::StrCat("the secrets of the deployment are not available: ", ToAbsl(why)),
+                   "Remove the cause, and try the deployment again: muster deployment retry.");
+}
+
 }  // namespace muster::errors

@@ -65,6 +65,20 @@ absl::Status NothingToDestroy(std::string_view deployment, std::string_view why)
 absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by);
 // FAILED_PRECONDITION, COMMAND_NOT_KEPT.
 absl::Status CommandNotKept(std::string_view deployment);
+// INVALID_ARGUMENT, INVALID_SECRETS.
+absl::Status InvalidSecrets(std::string_view problem);
+// NOT_FOUND, SECRET_NOT_FOUND.
+absl::Status SecretNotFound(std::string_view secret);
+// RESOURCE_EXHAUSTED, TOO_MANY_SECRETS.
+absl::Status TooManySecrets(int64_t limit);
+// PERMISSION_DENIED, SECRETS_REFUSED.
+absl::Status SecretsRefused(std::string_view why);
+// FAILED_PRECONDITION, SECRETS_CLOSED.
+absl::Status SecretsClosed(std::string_view job, std::string_view node, std::string_view why);
+// DATA_LOSS, SECRET_UNREADABLE.
+absl::Status SecretUnreadable(std::string_view secret);
+// UNAVAILABLE, SECRET_UNAVAILABLE.
+absl::Status SecretUnavailable(std::string_view why);
 
 }  // namespace muster::errors
 

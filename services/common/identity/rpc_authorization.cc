@@ -197,6 +197,14 @@ constexpr Row kTable[] = {
     {"/muster.v1.ConformanceService/SetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.ConformanceService/RemoveBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
 
+    // Secrets: values come only from an operator's own connection, and go only to nodes, sealed.
+    {"/muster.v1.SecretService/PutSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.SecretService/ListSecrets", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.SecretService/DeleteSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.SecretService/FetchSecrets",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     Bit(Role::kRelay)},
+
     // Contents of files. A node reads those of its deployments; the handler checks it.
     {"/muster.v1.ContentService/FindContents", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
     {"/muster.v1.ContentService/UploadContent", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},

@@ -100,6 +100,10 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.ConformanceService/GetBaseline", "o"},
     {"/muster.v1.ConformanceService/SetBaseline", "o"},
     {"/muster.v1.ConformanceService/RemoveBaseline", "o"},
+    {"/muster.v1.SecretService/PutSecret", "o"},
+    {"/muster.v1.SecretService/ListSecrets", "o"},
+    {"/muster.v1.SecretService/DeleteSecret", "o"},
+    {"/muster.v1.SecretService/FetchSecrets", "n"},
     {"/muster.v1.ContentService/FindContents", "o"},
     {"/muster.v1.ContentService/UploadContent", "o"},
     {"/muster.v1.ContentService/ReadContent", "n"},
@@ -277,7 +281,7 @@ TEST(RpcAuthorizationTest, ViewerCredentialIssuedThroughAGatewayOnlyReadsAStatus
   }
 }
 
-TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
+TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRunsAndSecrets) {
   const std::set<std::string> forwarded = {"/muster.v1.RunService/GetRun",
                                            "/muster.v1.RunService/WatchRun",
                                            "/muster.v1.ResultService/OpenUpload",
@@ -287,7 +291,8 @@ TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
                                            "/muster.v1.StatusService/ReportProgress",
                                            "/muster.v1.ContentService/ReadContent",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
-                                           "/muster.v1.HeartbeatService/SendHeartbeat"};
+                                           "/muster.v1.HeartbeatService/SendHeartbeat",
+                                           "/muster.v1.SecretService/FetchSecrets"};
   Caller caller = Node();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
   for (const std::string_view method : AuthorizedMethods()) {

@@ -31,6 +31,7 @@ void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeplo
     parameter.set_sensitive(value.sensitive);
     if (!value.sensitive) parameter.set_value(ExactJsonText(value.value));
   }
+  *description->mutable_secrets() = content.secrets();
   for (const v1::Command::File& file : content.files()) {
     v1::DeploymentFile& added = *description->add_files();
     added.set_path(file.path());

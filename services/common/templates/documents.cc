@@ -188,6 +188,12 @@ class DocumentReader {
     return outputs;
   }
 
+  std::vector<SecretDeclaration> Secrets() {
+    const Json* json = Field("secrets");
+    if (json == nullptr) return {};
+    return ReadSecrets(*json, &mistakes_);
+  }
+
   void Mistake(std::string_view place, std::string_view problem) {
     mistakes_.push_back(absl::StrCat("/", ToAbsl(place), ": ", ToAbsl(problem)));
   }
@@ -250,6 +256,7 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
   type.limits = reader.Limits();
   type.parameters = reader.Parameters();
   type.outputs = reader.Outputs();
+  type.secrets = reader.Secrets();
   RETURN_IF_ERROR(reader.Result());
   return type;
 }
@@ -272,6 +279,7 @@ absl::StatusOr<TemplateDocument> ReadTemplate(std::string_view text) {
   own.limits = reader.Limits();
   own.parameters = reader.Parameters();
   own.outputs = reader.Outputs();
+  own.secrets = reader.Secrets();
   RETURN_IF_ERROR(reader.Result());
   return own;
 }

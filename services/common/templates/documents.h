@@ -16,6 +16,8 @@
 //   parameters: {...}                   # parameters.h
 //   outputs:
 //     url: {schema: {type: string}, required: true, sensitive: false, description: where it runs}
+//   secrets:
+//     db: {required: true, description: the password of the database}
 //   definitions: {...}                  # for the references of schemas
 //
 // A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, command,
@@ -33,6 +35,7 @@
 #include "absl/time/time.h"
 #include "services/common/templates/json_schema.h"
 #include "services/common/templates/parameters.h"
+#include "services/common/templates/secrets.h"
 
 namespace muster {
 
@@ -69,6 +72,7 @@ struct TypeDocument {
   TemplateLimits limits;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
+  std::vector<SecretDeclaration> secrets;
 };
 
 struct TemplateDocument {
@@ -79,6 +83,7 @@ struct TemplateDocument {
   TemplateLimits limits;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
+  std::vector<SecretDeclaration> secrets;
 };
 
 // Read a document in YAML or JSON. INVALID_ARGUMENT (INVALID_DOCUMENT) lists every mistake with its

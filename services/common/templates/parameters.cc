@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxName = 128;
 
+}  // namespace
+
 bool IsParameterName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName &&
          !absl::ascii_isdigit(static_cast<unsigned char>(name.front())) &&
@@ -24,6 +26,8 @@ bool IsParameterName(std::string_view name) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
          });
 }
+
+namespace {
 
 // Reads one parameter.
 class ParameterReader {

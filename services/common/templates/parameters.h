@@ -26,6 +26,9 @@ enum class ValueSource { kType, kTypeDefault, kTemplate, kTemplateDefault, kDepl
 // "type", "type default", "template", "template default" or "deployment".
 std::string_view SourceName(ValueSource source);
 
+// Returns true for [A-Za-z_][A-Za-z0-9_]{0,127}.
+bool IsParameterName(std::string_view name);
+
 // One parameter of a type or a template.
 struct Parameter {
   std::string name;  // [A-Za-z_][A-Za-z0-9_]{0,127}: it becomes the name of a variable

@@ -105,6 +105,10 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
                                                   absl::StrJoin(resolved.type.actions, ", ")));
   }
   RETURN_IF_ERROR(CheckFilesOf(deployment, resolved.type));
+  RETURN_IF_ERROR(CheckSecrets(
+      MergeSecrets(resolved.type.secrets,
+                   resolved.own ? resolved.own->secrets : std::vector<SecretDeclaration>()),
+      deployment.secrets()));
   ASSIGN_OR_RETURN(const auto values, ReadParameterValues(deployment.parameters()));
   std::vector<std::string> mistakes;
   resolved.parameters = ResolveParameters(merged, values, &mistakes);

@@ -78,8 +78,12 @@ inline JobPlan PlanOf(const std::string& image, const std::string& script) {
 using CommandOfImage = v1::SignedCommand (*)(const std::string& image);
 inline v1::SignedCommand NoCommand(const std::string&) { return {}; }
 
+// Returns the secrets of an agent with this folder.
+using SecretsOfAgent = SecretHost (*)(const std::string& folder);
+inline SecretHost NoSecrets(const std::string&) { return {}; }
+
 // Runs the agent that KillAgentOf kills. To be called by the test KilledAgent.RunsAContainer.
-inline void RunKilledAgent(CommandOfImage command = NoCommand) {
+inline void RunKilledAgent(CommandOfImage command = NoCommand, SecretsOfAgent secrets = NoSecrets) {
   const char* variable = std::getenv(kAgentVariable);
   if (variable == nullptr) GTEST_SKIP() << "runs as a child of another test";
   const std::vector<std::string> parts = absl::StrSplit(variable, absl::MaxSplits('|', 3));
@@ -88,14 +92,16 @@ inline void RunKilledAgent(CommandOfImage command = NoCommand) {
   SpoolQuota quota(int64_t{1} << 30);
   DockerEngine docker(parts[1]);
   testing::MemoryContents contents;
-  JobProcess({"/agent", "n1", quota, docker, contents}, *folder, kJob, PlanOf(parts[2], parts[3]),
-             [&] { folder->log()->Sync().IgnoreError(); })
+  JobProcess({"/agent", "n1", quota, docker, contents, secrets(parts[0])}, *folder, kJob,
+             PlanOf(parts[2], parts[3]), [&] { folder->log()->Sync().IgnoreError(); })
       .Run();
 }
 
 class JobContainerFixture : public testing::DockerTest {
  protected:
-  explicit JobContainerFixture(CommandOfImage command = NoCommand) : command_(command) {
+  explicit JobContainerFixture(CommandOfImage command = NoCommand,
+                               SecretsOfAgent secrets = NoSecrets)
+      : command_(command), secrets_(secrets) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -109,8 +115,9 @@ class JobContainerFixture : public testing::DockerTest {
       job_ =
           NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", command_(plan.image)).value();
     }
-    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_, contents_},
-                                            *job_, kJob, plan, [] {});
+    process_ = std::make_unique<JobProcess>(
+        JobHost{"/agent", "n1", quota_, engine_, contents_, secrets_(folder_)}, *job_, kJob, plan,
+        [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
@@ -169,6 +176,7 @@ class JobContainerFixture : public testing::DockerTest {
   const std::string folder_ = ::testing::TempDir() + "/job-container";
   const CommandOfImage command_;
   testing::MemoryContents contents_;
+  const SecretsOfAgent secrets_;
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine engine_{docker_->socket()};
   std::unique_ptr<NodeJobFolder> job_;

@@ -103,7 +103,9 @@ type PlanDeploymentRequest struct {
 	// Only with one of these two: the nodes. All of them must be possible. Empty: all that are possible.
 	Nodes []string `protobuf:"bytes,8,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// As in CreateDeploymentRequest.
-	Force         bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
+	Force bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
+	// With `template` or `type`: the secrets, in any order. Version 0 stands for the newest one, which the plan names.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,16,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -201,6 +203,13 @@ func (x *PlanDeploymentRequest) GetForce() bool {
 	return false
 }
 
+func (x *PlanDeploymentRequest) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
 type DeploymentPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The documents and parameters for the command. `deployment` is empty: the signer chooses it. Unset with `source`.
@@ -216,7 +225,9 @@ type DeploymentPlan struct {
 	// image and content, with a new id and, for `destroys`, the action "destroy". The caller should verify the signature:
 	// then it signs what an operator has signed before. It contains the values of sensitive parameters; with such values, it
 	// is unset in a call through a gateway.
-	Source        *SignedCommand `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	Source *SignedCommand `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	// As in the command.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,13,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,6 +307,13 @@ func (x *DeploymentPlan) GetSkipped() []*SkippedNodes {
 func (x *DeploymentPlan) GetSource() *SignedCommand {
 	if x != nil {
 		return x.Source
+	}
+	return nil
+}
+
+func (x *DeploymentPlan) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
 	}
 	return nil
 }
@@ -653,8 +671,10 @@ type Deployment struct {
 	NeverSent bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
 	// As created.
 	SkipConformance bool `protobuf:"varint,36,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The names and versions of its secrets, as signed. No call returns a value.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,32,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
@@ -860,6 +880,13 @@ func (x *Deployment) GetSkipConformance() bool {
 		return x.SkipConformance
 	}
 	return false
+}
+
+func (x *Deployment) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
 }
 
 type RelatedDeployment struct {
@@ -1216,7 +1243,7 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\x91\x02\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xcf\x02\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1228,7 +1255,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x06 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\a \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05nodes\x18\b \x03(\tR\x05nodes\x12\x14\n" +
-	"\x05force\x18\t \x01(\bR\x05force\"\xda\x02\n" +
+	"\x05force\x18\t \x01(\bR\x05force\x12<\n" +
+	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"\x98\x03\n" +
 	"\x0eDeploymentPlan\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
@@ -1241,7 +1269,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"parameters\x12\x14\n" +
 	"\x05nodes\x18\x05 \x03(\tR\x05nodes\x121\n" +
 	"\askipped\x18\x06 \x03(\v2\x17.muster.v1.SkippedNodesR\askipped\x120\n" +
-	"\x06source\x18\a \x01(\v2\x18.muster.v1.SignedCommandR\x06source\"R\n" +
+	"\x06source\x18\a \x01(\v2\x18.muster.v1.SignedCommandR\x06source\x12<\n" +
+	"\asecrets\x18\r \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"R\n" +
 	"\fSkippedNodes\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
@@ -1266,7 +1295,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
-	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xbf\a\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xfd\a\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1301,7 +1330,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\fdestroyed_by\x18\x17 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\vdestroyedBy\x12\x1d\n" +
 	"\n" +
 	"never_sent\x18\x18 \x01(\bR\tneverSent\x12)\n" +
-	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\"e\n" +
+	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\x12<\n" +
+	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"e\n" +
 	"\x11RelatedDeployment\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1378,50 +1408,54 @@ var file_muster_v1_deployments_proto_goTypes = []any{
 	(*CancelDeploymentRequest)(nil), // 12: muster.v1.CancelDeploymentRequest
 	(*ListDeploymentsResponse)(nil), // 13: muster.v1.ListDeploymentsResponse
 	(*Command_File)(nil),            // 14: muster.v1.Command.File
-	(*Command_Deployment)(nil),      // 15: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 16: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 17: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 18: google.protobuf.Timestamp
-	(*JobRecord_Final)(nil),         // 19: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 20: muster.v1.JobRecord.Outputs
+	(*Command_SecretReference)(nil), // 15: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),      // 16: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),     // 17: google.protobuf.Duration
+	(*SignedCommand)(nil),           // 18: muster.v1.SignedCommand
+	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
+	(*JobRecord_Final)(nil),         // 20: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),       // 21: muster.v1.JobRecord.Outputs
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
 	14, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
-	15, // 1: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	16, // 2: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
-	4,  // 3: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
-	3,  // 4: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
-	17, // 5: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
-	17, // 6: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	16, // 7: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
-	4,  // 8: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
-	0,  // 9: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	18, // 10: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	18, // 11: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	9,  // 12: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
-	5,  // 13: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	8,  // 14: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
-	8,  // 15: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
-	0,  // 16: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
-	18, // 17: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	19, // 18: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	20, // 19: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	7,  // 20: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 21: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	6,  // 22: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	10, // 23: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	11, // 24: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	12, // 25: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 26: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	7,  // 27: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	7,  // 28: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	13, // 29: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	7,  // 30: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	15, // 1: muster.v1.PlanDeploymentRequest.secrets:type_name -> muster.v1.Command.SecretReference
+	16, // 2: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	17, // 3: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	4,  // 4: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
+	3,  // 5: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
+	18, // 6: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
+	15, // 7: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
+	18, // 8: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	17, // 9: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	4,  // 10: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
+	0,  // 11: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
+	19, // 12: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	19, // 13: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	9,  // 14: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	5,  // 15: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
+	8,  // 16: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
+	8,  // 17: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
+	15, // 18: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	0,  // 19: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	19, // 20: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	20, // 21: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	21, // 22: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	7,  // 23: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 24: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 25: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	10, // 26: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	11, // 27: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	12, // 28: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 29: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 30: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 31: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	13, // 32: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 33: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	29, // [29:34] is the sub-list for method output_type
+	24, // [24:29] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }

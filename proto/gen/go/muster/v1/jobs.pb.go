@@ -1836,6 +1836,70 @@ func (x *Command_File) GetSize() int64 {
 	return 0
 }
 
+// A secret of a deployment. The command has its name, never its value: the node fetches that from SecretService before
+// the container starts.
+type Command_SecretReference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name in the documents, which is that of the file at /secrets in the container.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// A stored secret, such as "prod/db", and its version.
+	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	Version       int64  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_SecretReference) Reset() {
+	*x = Command_SecretReference{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_SecretReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_SecretReference) ProtoMessage() {}
+
+func (x *Command_SecretReference) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_SecretReference.ProtoReflect.Descriptor instead.
+func (*Command_SecretReference) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
+}
+
+func (x *Command_SecretReference) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Command_SecretReference) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *Command_SecretReference) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // The content that a deployment gives to its container. The node reads the documents and resolves the parameters itself: the signer
 // decides all of them.
 type Command_Deployment struct {
@@ -1853,14 +1917,16 @@ type Command_Deployment struct {
 	// Only for an ad-hoc type, which requires at least one. Sorted by path, each once, and no file is a folder of
 	// another; at most 1,000. The content of those without `sha256` is bounded by the size of the command, the others
 	// have at most 1 GiB together.
-	Files         []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
+	Files []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
+	// Sorted by name, each once; at most 16.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command_Deployment) Reset() {
 	*x = Command_Deployment{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1938,7 @@ func (x *Command_Deployment) String() string {
 func (*Command_Deployment) ProtoMessage() {}
 
 func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1951,7 @@ func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
 func (*Command_Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 5}
 }
 
 func (x *Command_Deployment) GetDeployment() string {
@@ -1930,6 +1996,13 @@ func (x *Command_Deployment) GetFiles() []*Command_File {
 	return nil
 }
 
+func (x *Command_Deployment) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
 type JobRecord_Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -1939,7 +2012,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1951,7 +2024,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2058,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1997,7 +2070,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +2112,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2124,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2092,7 +2165,7 @@ type JobRecord_Outputs struct {
 
 func (x *JobRecord_Outputs) Reset() {
 	*x = JobRecord_Outputs{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2177,7 @@ func (x *JobRecord_Outputs) String() string {
 func (*JobRecord_Outputs) ProtoMessage() {}
 
 func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2156,7 +2229,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2168,7 +2241,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2305,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2317,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2347,7 +2420,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2359,7 +2432,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +2487,7 @@ type JobRecord_Outputs_Output struct {
 
 func (x *JobRecord_Outputs_Output) Reset() {
 	*x = JobRecord_Outputs_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2499,7 @@ func (x *JobRecord_Outputs_Output) String() string {
 func (*JobRecord_Outputs_Output) ProtoMessage() {}
 
 func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,7 +2542,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2554,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2603,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2542,7 +2615,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2583,7 +2656,8 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xec\b\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\n" +
+	"\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2620,7 +2694,11 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"executable\x18\x03 \x01(\bR\n" +
 	"executable\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\fR\x06sha256\x12\x12\n" +
-	"\x04size\x18\x05 \x01(\x03R\x04size\x1a\xe5\x01\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\x1aW\n" +
+	"\x0fSecretReference\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x1a\xa3\x02\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -2632,7 +2710,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x05 \x01(\tR\n" +
 	"parameters\x12-\n" +
-	"\x05files\x18\x06 \x03(\v2\x17.muster.v1.Command.FileR\x05files\"{\n" +
+	"\x05files\x18\x06 \x03(\v2\x17.muster.v1.Command.FileR\x05files\x12<\n" +
+	"\asecrets\x18\a \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"{\n" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2815,7 +2894,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -2841,77 +2920,79 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
 	(*Command_Container)(nil),          // 22: muster.v1.Command.Container
 	(*Command_File)(nil),               // 23: muster.v1.Command.File
-	(*Command_Deployment)(nil),         // 24: muster.v1.Command.Deployment
-	(*JobRecord_Started)(nil),          // 25: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 26: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 27: muster.v1.JobRecord.Cut
-	(*JobRecord_Outputs)(nil),          // 28: muster.v1.JobRecord.Outputs
-	(*JobRecord_RecordsSignature)(nil), // 29: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 30: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 31: muster.v1.JobRecord.Branch
-	(*JobRecord_Outputs_Output)(nil),   // 32: muster.v1.JobRecord.Outputs.Output
-	(*JobCommand_Target)(nil),          // 33: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 34: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
+	(*Command_SecretReference)(nil),    // 24: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),         // 25: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 26: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 27: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 28: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 29: muster.v1.JobRecord.Outputs
+	(*JobRecord_RecordsSignature)(nil), // 30: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 31: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 32: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 33: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 34: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 35: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 36: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 37: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	35, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	35, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	36, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	36, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	36, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	37, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	36, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	37, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
 	5,  // 11: muster.v1.CancelJobRequest.submission:type_name -> muster.v1.SubmitJobRequest
-	35, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	35, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	36, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	36, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	35, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	36, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 17: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	35, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	25, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	26, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	27, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	30, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	31, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	28, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	36, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	26, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	27, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	28, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	31, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	32, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	29, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
 	14, // 25: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
 	4,  // 26: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	33, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	36, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	36, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	36, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	36, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	34, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	24, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	34, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	37, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	37, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	37, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	37, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	35, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	25, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
 	23, // 34: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	35, // 35: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 36: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	32, // 37: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 38: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	36, // 39: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	29, // 40: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 41: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 42: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 43: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 44: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 45: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 46: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 47: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 48: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 49: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 50: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	46, // [46:51] is the sub-list for method output_type
-	41, // [41:46] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	24, // 35: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	36, // 36: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 37: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	33, // 38: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 39: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	37, // 40: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	30, // 41: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 42: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 43: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 44: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 45: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 46: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 47: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 48: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 49: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 50: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 51: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	47, // [47:52] is the sub-list for method output_type
+	42, // [42:47] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -2933,7 +3014,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
