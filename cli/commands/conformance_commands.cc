@@ -65,8 +65,12 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
   ASSIGN_OR_RETURN(auto client, ConformanceClient::Open(context));
   v1::PlanDeploymentRequest wanted;
   wanted.set_type(arguments.type);
-  ASSIGN_OR_RETURN(const auto request,
-                   PlannedRequest(context, *deployments, wanted, arguments.targets, arguments.run));
+  ASSIGN_OR_RETURN(const auto request, PlannedRequest(
+                                           context, *deployments, wanted,
+                                           [](v1::Command::Deployment*) {
+                                             return absl::OkStatus();
+                                           },  // it has no files
+                                           arguments.targets, arguments.run));
   ASSIGN_OR_RETURN(const auto created, deployments->Create(request));
   PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
                                      SubjectOf(created), " is stored."));

@@ -16,18 +16,24 @@
 #include "cli/interrupt.h"
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
+#include "cli/output/progress_bar.h"
+#include "cli/rpc/content_client.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/templates/exact_json.h"
+#include "services/common/templates/files.h"
 #include "services/common/templates/secrets.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kMaxValue = size_t{32} << 10;
+// The fields of a command beside its deployment have fewer bytes.
+constexpr size_t kOtherFields = size_t{4} << 10;
 
 struct DeployArguments {
   std::string subject;  // a template, or files with --type
@@ -110,18 +116,53 @@ absl::Status AddSecret(const std::string& text, v1::PlanDeploymentRequest* wante
   return absl::OkStatus();
 }
 
-// Reads the parameters and files. With --type, the argument names files.
-absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments) {
+// Reads the parameters and the list of files. With --type, the argument names files.
+absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments,
+                                                 std::vector<LocalFile>& files) {
   v1::PlanDeploymentRequest wanted;
   wanted.set_type(arguments.type);
   if (arguments.type.empty()) wanted.set_template_(arguments.subject);
   wanted.set_action(arguments.action);
   ASSIGN_OR_RETURN(*wanted.mutable_parameters(), ParametersOf(arguments));
   for (const std::string& secret : arguments.secrets) RETURN_IF_ERROR(AddSecret(secret, &wanted));
-  const std::string& files = arguments.type.empty() ? arguments.files_path : arguments.subject;
-  if (files.empty()) return wanted;
-  ASSIGN_OR_RETURN(*wanted.mutable_files(), ReadDeploymentFiles(files));
+  const std::string& path = arguments.type.empty() ? arguments.files_path : arguments.subject;
+  if (path.empty()) return wanted;
+  ASSIGN_OR_RETURN(files, ReadDeploymentFiles(path));
+  *wanted.mutable_files() = FilesOf(files);
   return wanted;
+}
+
+// Uploads the contents that are not part of the command, and that the jobs service does not have.
+absl::Status UploadFiles(Console& console, const OperatorContext& context,
+                         const std::vector<LocalFile>& files) {
+  std::vector<LocalContent> contents;
+  for (const LocalFile& file : files) {
+    if (IsStored(file.file)) {
+      contents.push_back({file.file.sha256(), file.file.size(), file.source});
+    }
+  }
+  if (contents.empty()) return absl::OkStatus();
+  ContentClient client(context);
+  ASSIGN_OR_RETURN(const auto missing, client.FindMissing(contents));
+  if (missing.empty()) return absl::OkStatus();
+  int64_t total = 0;
+  for (const LocalContent& content : missing) total += content.size;
+  ProgressBar bar(console, "files", 0, total);
+  int64_t before = 0;
+  for (const LocalContent& content : missing) {
+    RETURN_IF_ERROR(client.Upload(content, [&](int64_t bytes) { bar.Update(before + bytes); }));
+    before += content.size;
+  }
+  return absl::OkStatus();
+}
+
+// Puts small files into the command, and uploads the others.
+absl::Status PlaceFiles(Console& console, const OperatorContext& context,
+                        std::vector<LocalFile>& files, v1::Command::Deployment* content) {
+  const size_t used = content->ByteSizeLong() + kOtherFields;
+  RETURN_IF_ERROR(PutIntoCommand(used < kMaxCommand ? kMaxCommand - used : 0, files));
+  *content->mutable_files() = FilesOf(files);
+  return UploadFiles(console, context, files);
 }
 
 absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
@@ -136,9 +177,13 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
-  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
-  ASSIGN_OR_RETURN(const auto request,
-                   PlannedRequest(context, *client, wanted, arguments.targets, arguments.run));
+  std::vector<LocalFile> files;
+  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, files));
+  const auto place_files = [&](v1::Command::Deployment* content) {
+    return PlaceFiles(console, context, files, content);
+  };
+  ASSIGN_OR_RETURN(const auto request, PlannedRequest(context, *client, wanted, place_files,
+                                                      arguments.targets, arguments.run));
   return CreateAndReport(console, line, context, *client, request, arguments.run);
 }
 
@@ -185,6 +230,8 @@ void AddDeployCommand(CommandLine& line) {
            "The parameters are checked before anything runs, and again on each node. The "
            "deployment "
            "is signed with your identity, and the policy of each node decides whether it runs.\n"
+           "Files that do not fit into the command are uploaded to the jobs service first. After a "
+           "failure, run the command again: the upload continues where it ended.\n"
            "Prints the id of the deployment; with --wait its output, and what became of it. With "
            "--wait the exit code is 9 unless it succeeded on every node.",
        .example = "muster deploy web@1.4 --node n1 --set region=eu --wait\n"

@@ -152,10 +152,12 @@ absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& s
 absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext& context,
                                                            DeploymentClient& client,
                                                            const v1::PlanDeploymentRequest& wanted,
+                                                           PlaceFiles place_files,
                                                            const TargetArguments& targets,
                                                            const RolloutArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
+  ASSIGN_OR_RETURN(auto plan, client.Plan(wanted));
   RETURN_IF_ERROR(CheckSecrets(wanted, plan.deployment()));
+  RETURN_IF_ERROR(place_files(plan.mutable_deployment()));
   const absl::Duration time_limit =
       plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
   ASSIGN_OR_RETURN(auto command,

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/commands/command.h"
@@ -42,10 +44,14 @@ absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& s
                                                           std::vector<std::string> nodes,
                                                           const RolloutArguments& arguments);
 
+// Places the files of a deployment: in its content, which is signed afterwards, or elsewhere.
+using PlaceFiles = absl::FunctionRef<absl::Status(v1::Command::Deployment* content)>;
+
 // Returns the signed request for what `wanted` resolves to, on these nodes.
 absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext& context,
                                                            DeploymentClient& client,
                                                            const v1::PlanDeploymentRequest& wanted,
+                                                           PlaceFiles place_files,
                                                            const TargetArguments& targets,
                                                            const RolloutArguments& arguments);
 

@@ -11,8 +11,10 @@
 
 namespace muster::cli {
 
-// Returns a channel with the identity of the operator. A usage error if the context names no jobs
-// service.
+// Returns a channel with the identity of the operator. The context names a jobs service.
+std::shared_ptr<grpc::Channel> MakeJobsChannel(const OperatorContext& context);
+
+// The same. A usage error if the context names no jobs service.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> OpenJobsChannel(const OperatorContext& context);
 
 }  // namespace muster::cli

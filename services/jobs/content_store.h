@@ -1,7 +1,5 @@
-// The contents of files that deployments name: their rows in jobs.db and their bytes.
-//
-//   staged/<upload>               the bytes of an upload
-//   contents/<sha-256 as hex>     the published blob of a content
+// The contents of files that deployments name: their rows in jobs.db, and their bytes. The bytes of
+// a complete content are the published blob contents/SHA256, those of an upload a staged blob.
 //
 // The row of a content is written after its bytes were verified and are durable, and deleted before
 // they are removed. So after a crash a published blob without a row is that of a complete upload,
