@@ -641,7 +641,10 @@ type Deployment struct {
 	Retries     []*RelatedDeployment `protobuf:"bytes,22,rep,name=retries,proto3" json:"retries,omitempty"`
 	DestroyedBy []*RelatedDeployment `protobuf:"bytes,23,rep,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
 	// It has ended, and the root relay never had its command: it started on no node.
-	NeverSent     bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
+	NeverSent bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
+	// Only if GetDeploymentRequest asks for them: the first 10 by name of the nodes of the request without a record. Empty if
+	// the command is for all nodes: it names none.
+	SilentNodes   []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -844,6 +847,13 @@ func (x *Deployment) GetNeverSent() bool {
 	return false
 }
 
+func (x *Deployment) GetSilentNodes() []string {
+	if x != nil {
+		return x.SilentNodes
+	}
+	return nil
+}
+
 type RelatedDeployment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
@@ -988,8 +998,10 @@ type GetDeploymentRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// For the nodes: at most 1,000, and 1 MiB in total; 0 means 1,000.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Also return `silent_nodes`. The service reads the whole list of nodes for them: do not poll with it.
+	NameSilent    bool `protobuf:"varint,4,opt,name=name_silent,json=nameSilent,proto3" json:"name_silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1043,6 +1055,13 @@ func (x *GetDeploymentRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *GetDeploymentRequest) GetNameSilent() bool {
+	if x != nil {
+		return x.NameSilent
+	}
+	return false
 }
 
 type ListDeploymentsRequest struct {
@@ -1247,7 +1266,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x19\n" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
-	"\x05force\x18\a \x01(\bR\x05force\"\x94\a\n" +
+	"\x05force\x18\a \x01(\bR\x05force\"\xb7\a\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1281,7 +1300,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aretries\x18\x16 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\aretries\x12?\n" +
 	"\fdestroyed_by\x18\x17 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\vdestroyedBy\x12\x1d\n" +
 	"\n" +
-	"never_sent\x18\x18 \x01(\bR\tneverSent\"e\n" +
+	"never_sent\x18\x18 \x01(\bR\tneverSent\x12!\n" +
+	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\"e\n" +
 	"\x11RelatedDeployment\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1295,14 +1315,16 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\x12\x1d\n" +
 	"\n" +
 	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
-	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"r\n" +
+	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"\x93\x01\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
 	"deployment\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"T\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vname_silent\x18\x04 \x01(\bR\n" +
+	"nameSilent\"T\n" +
 	"\x16ListDeploymentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
