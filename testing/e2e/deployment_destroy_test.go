@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"muster.example/testing/fleet"
 )
@@ -63,9 +64,9 @@ func TestDeploymentWithTheMostNodesIsRetried(t *testing.T) {
 	ended := func(deployment string) func() bool {
 		return func() bool { return state(t, f, deployment) == "failed" }
 	}
-	until(t, "the nodes are unknown", ended(first))
+	check(t, fleet.Until(2*time.Minute, "the nodes are unknown", ended(first)))
 	retry := strings.TrimSpace(must(f.Muster("deployment", "retry", first))(t))
-	until(t, "the retry has ended", ended(retry))
+	check(t, fleet.Until(2*time.Minute, "the retry has ended", ended(retry)))
 	out := must(f.Muster("deployment", "show", retry))(t)
 	if len(out) > 64<<10 || !strings.Contains(out, "unknown node") || !strings.Contains(out, "and 49950 more nodes") {
 		t.Errorf("muster deployment show prints %d bytes: %.2000s", len(out), out)

@@ -174,7 +174,7 @@ func TestDeploymentIsRefusedWithAReason(t *testing.T) {
 		{[]string{"hi"}, 67, "name: a value is required"},
 		{[]string{"hi", "--set", "name=Ada", "--set", "nmae=x"}, 67, "no such parameter"},
 		{[]string{"hi@9"}, 69, "template \"hi@9\" not found"},
-		{[]string{"--type", "greet", "--set", "name=Ada", "--action", "destroy"}, 67, "no action"},
+		{[]string{"--type", "greet", "--set", "name=Ada", "--action", "destroy"}, 67, "invalid action"},
 		{[]string{"--type", "greet", "--set", "name=nobody", "--wait"}, 9, "OUTPUTS_INVALID"},
 		{[]string{}, 2, "give a template, or --type"},
 		{[]string{"hi", "--type", "greet", "--set", "name=Ada"}, 2, "hi: No such file"},
