@@ -18,7 +18,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// httpScenarios are those of limits of the gateway that need no frames of their own, by the text of their row.
+// httpScenarios are those of further limits of the gateway, by the text of their row.
 var httpScenarios = map[string]scenario{
 	"head of a request": {service: fleet.Gateway, exhaust: func(w *limited) string {
 		return w.repeated(4, func(ctx context.Context, i int) error {

@@ -23,9 +23,9 @@ gains.
 gateway/limits/. A test compares each row with the programs: the constant, the key, the metric and the reason have to exist,
 and the number of the constant is that of the row.
 The column "test" names the test that fails if the limit does not hold. The last column says how the limit is exhausted over the
-network with the real programs: by TestLimitsAreExhaustedOverTheWire ("walk"), with one credential or none, while another client
-measures its latency; by its own end-to-end test; or why by neither. %d of %d rows are walked, %d have an end-to-end test of their
-own, and %d a test with a real listener in its process.
+network with the real programs. "walk" is TestLimitsAreExhaustedOverTheWire: with one credential or none, while another client
+measures its latency. "its test" is another end-to-end test. For the other rows the column says why not. %d of %d rows are
+walked, %d have another end-to-end test, and %d a test with a real listener in its process.
 `
 
 // page is docs/limits.md.
