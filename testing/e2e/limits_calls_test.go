@@ -196,9 +196,22 @@ func (w *limited) sendMetadata(settled bool) string {
 func (w *limited) leaveMessagesUnfinished() string {
 	const message, messages = 7 << 20, 6
 	chain, key := w.callers.issue(w.t, "Operator")
-	transport := &http2.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
+	transport := &http.Transport{ForceAttemptHTTP2: true, MaxConnsPerHost: 1, TLSClientConfig: &tls.Config{InsecureSkipVerify: true,
 		Certificates: []tls.Certificate{must(tls.X509KeyPair([]byte(chain), []byte(key)))(w.t)}}}
 	defer transport.CloseIdleConnections()
+	post := func(ctx context.Context, method string, body io.Reader) error {
+		request := must(http.NewRequestWithContext(ctx, "POST", "https://"+w.callers.listeners[aggregatorListener]+method, body))(w.t)
+		request.Header.Set("Content-Type", "application/grpc")
+		request.Header.Set("TE", "trailers")
+		response, err := transport.RoundTrip(request)
+		if err == nil {
+			_, err = io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+			w.t.Logf("a call was answered %q", response.Header)
+		}
+		return err
+	}
+	check(w.t, post(w.ctx, "/grpc.health.v1.Health/Check", strings.NewReader("\x00\x00\x00\x00\x00"))) // the connection that the others share
 	ctx, cancel := context.WithTimeout(w.ctx, soon)
 	defer cancel()
 	closed := func() float64 {
@@ -214,14 +227,7 @@ func (w *limited) leaveMessagesUnfinished() string {
 			defer end.Close()
 			context.AfterFunc(ctx, func() { end.Close() })
 			body := io.MultiReader(strings.NewReader(string(head)), io.LimitReader(zeros{}, message-1), rest)
-			request := must(http.NewRequestWithContext(ctx, "POST", "https://"+w.callers.listeners[aggregatorListener]+"/muster.v1.RunService/CreateRun", body))(w.t)
-			request.Header.Set("Content-Type", "application/grpc")
-			request.Header.Set("TE", "trailers")
-			if response, err := transport.RoundTrip(request); err == nil {
-				_, _ = io.Copy(io.Discard, response.Body)
-				response.Body.Close()
-				w.t.Logf("a call was answered %q", response.Header)
-			}
+			_ = post(ctx, "/muster.v1.RunService/CreateRun", body) // the end of the connection may be an error
 			cancel()
 		})
 	}
