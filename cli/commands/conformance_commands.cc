@@ -74,7 +74,7 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
   ASSIGN_OR_RETURN(const auto created, deployments->Create(request));
   PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
                                      SubjectOf(created), " is stored."));
-  const auto ended = AwaitEnd(*deployments, created.deployment());
+  const auto ended = AwaitEnd(console, *deployments, created.deployment());
   if (Interrupted()) {
     ReportInterrupted(console, created.deployment());
     return kExitInterrupted;

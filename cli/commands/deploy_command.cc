@@ -191,8 +191,8 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
   command
       .add_option(
           "TEMPLATE|FILES", arguments.subject,
-          "The template as NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the "
-          "newest version. With --type: the folder or file that an ad-hoc type runs")
+          "The template as NAME@VERSION; NAME@1.2 is the newest release 1.2.x, and NAME the "
+          "newest release. With --type: the folder or file that an ad-hoc type runs")
       ->type_name("");
   command
       .add_option("--type", arguments.type,

@@ -33,12 +33,21 @@ absl::StatusOr<absl::Duration> TtlOf(const RolloutArguments& arguments) {
   return DurationOr(arguments.ttl, kDefaultTtl, "--ttl");
 }
 
-// Waits until `holds` for the deployment. CANCELLED after an interrupt.
-absl::Status Await(DeploymentClient& client, const std::string& id,
+// Waits until `holds` for the deployment, and prints why it is pending if that has changed.
+// CANCELLED after an interrupt.
+absl::Status Await(Console& console, DeploymentClient& client, const std::string& id,
                    bool (*holds)(const v1::Deployment&)) {
+  std::string printed;
   while (true) {
     ASSIGN_OR_RETURN(const auto deployment, client.GetWithoutNodes(id));
     if (holds(deployment)) return absl::OkStatus();
+    const std::string& problem = deployment.problem();
+    if (deployment.state() == v1::DEPLOYMENT_STATE_PENDING && problem != printed) {
+      printed = problem;
+      if (!problem.empty()) {
+        PrintMessage(console, absl::StrCat("The deployment is pending: ", Printable(problem)));
+      }
+    }
     if (!SleepUnlessInterrupted(kPoll)) return absl::CancelledError("interrupted");
   }
 }
@@ -75,12 +84,12 @@ absl::StatusOr<v1::Deployment> Follow(Console& console, const OperatorContext& c
                                       const RolloutArguments& arguments, bool json) {
   const std::string& id = created.deployment();
   if (!json) {
-    RETURN_IF_ERROR(Await(client, id, [](const v1::Deployment& deployment) {
+    RETURN_IF_ERROR(Await(console, client, id, [](const v1::Deployment& deployment) {
       return deployment.state() != v1::DEPLOYMENT_STATE_PENDING;
     }));
     RETURN_IF_ERROR(FollowOutput(console, context, created, nodes, arguments.parallel > 0));
   }
-  return AwaitEnd(client, id);
+  return AwaitEnd(console, client, id);
 }
 
 // Checks that the plan has the secrets that were asked for: it comes from the jobs service.
@@ -168,8 +177,9 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
   return SignedRequest(signer, std::move(command), std::move(nodes), arguments);
 }
 
-absl::StatusOr<v1::Deployment> AwaitEnd(DeploymentClient& client, const std::string& deployment) {
-  RETURN_IF_ERROR(Await(client, deployment, HasEnded));
+absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
+                                        const std::string& deployment) {
+  RETURN_IF_ERROR(Await(console, client, deployment, HasEnded));
   return client.Get(deployment);
 }
 

@@ -55,9 +55,10 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
                                                            const TargetArguments& targets,
                                                            const RolloutArguments& arguments);
 
-// Waits until the deployment has ended, and returns it with its nodes. CANCELLED after an
-// interrupt: the deployment continues.
-absl::StatusOr<v1::Deployment> AwaitEnd(DeploymentClient& client, const std::string& deployment);
+// Waits until the deployment has ended, and returns it with its nodes. Prints why it is pending.
+// CANCELLED after an interrupt: the deployment continues.
+absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
+                                        const std::string& deployment);
 
 // Tells how to go on with a deployment after an interrupt.
 void ReportInterrupted(Console& console, const std::string& deployment);

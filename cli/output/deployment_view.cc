@@ -55,7 +55,7 @@ Json ToJson(const google::protobuf::RepeatedPtrField<v1::RelatedDeployment>& rel
 std::string Outcome(const v1::Deployment& deployment, const v1::DeploymentNode& node) {
   if (!node.has_final() && deployment.never_sent()) return "not started";
   if (!node.has_final() && HasEnded(deployment)) {
-    return "unknown: the root relay has no outcome of this node";
+    return "no outcome: the root relay has none of this node";
   }
   if (!node.has_final()) return node.has_start_time() ? "running" : "waiting";
   return FailureText(node.final()).empty() ? "succeeded" : OutcomeText(node.final());
@@ -172,8 +172,12 @@ std::string WithoutRecordText(const v1::Deployment& deployment) {
   const int64_t count = WithoutRecord(deployment);
   const std::string nodes = absl::StrCat(count, " of ", deployment.targets(),
                                          deployment.targets() == 1 ? " node" : " nodes");
-  if (HasEnded(deployment)) return absl::StrCat("no record of ", nodes);
-  return absl::StrCat("nothing received yet from ", nodes);
+  const std::string names =
+      deployment.silent_nodes().empty()
+          ? ""
+          : absl::StrCat(": ", Printable(FirstNames(deployment.silent_nodes(), count)));
+  if (HasEnded(deployment)) return absl::StrCat("no record of ", nodes, names);
+  return absl::StrCat("nothing received yet from ", nodes, names);
 }
 
 }  // namespace
@@ -257,10 +261,21 @@ Json ToJson(const v1::Deployment& deployment) {
           {"destroyed_by", ToJson(deployment.destroyed_by())},
           {"targets", deployment.targets()},
           {"succeeded", deployment.succeeded()},
+          {"silent_nodes", std::vector<std::string>(deployment.silent_nodes().begin(),
+                                                    deployment.silent_nodes().end())},
           {"parameters", parameters},
           {"files", files},
           {"secrets", secrets},
           {"nodes", nodes}};
+}
+
+Json ListedJson(const v1::Deployment& deployment) {
+  Json json = ToJson(deployment);
+  for (const char* field :
+       {"parameters", "files", "nodes", "silent_nodes", "retries", "destroyed_by"}) {
+    json.erase(field);
+  }
+  return json;
 }
 
 std::string SubjectOf(const v1::Deployment& deployment) {

@@ -118,10 +118,16 @@ absl::StatusOr<v1::Deployment> DeploymentClient::GetWithoutNodes(const std::stri
 absl::StatusOr<v1::Deployment> DeploymentClient::Get(const std::string& deployment) {
   v1::GetDeploymentRequest request;
   request.set_deployment(deployment);
+  request.set_name_silent(true);
   v1::Deployment all;
   do {
     ASSIGN_OR_RETURN(auto page, GetPage(request));
     request.set_page_token(page.next_page_token());
+    if (request.name_silent()) {
+      request.set_name_silent(false);  // the first page has them
+    } else {
+      *page.mutable_silent_nodes() = std::move(*all.mutable_silent_nodes());
+    }
     auto nodes = std::move(*all.mutable_nodes());
     nodes.MergeFrom(page.nodes());
     all = std::move(page);

@@ -114,6 +114,7 @@ absl::Status DeploymentService::Get(Call& call, const v1::GetDeploymentRequest& 
     return errors::InvalidPageToken();
   }
   ASSIGN_OR_RETURN(*response, parts_.deployments.Get(request.deployment()));
+  if (request.name_silent()) RETURN_IF_ERROR(parts_.deployments.AddSilentNodes(response));
   return parts_.deployments.AddNodes(request.page_token(), limit, kMaxPageBytes, response);
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -26,6 +28,7 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr int64_t kRemovedAtOnce = 10;
+constexpr int kMaxSilentNamed = 10;
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
   Rows rows = db.Query("SELECT total(succeeded) FROM deployment_nodes WHERE deployment = ?", id);
@@ -170,6 +173,27 @@ absl::Status DeploymentStore::AddNodes(std::string_view token, size_t limit, siz
       v1::DeploymentNode& node = *message->add_nodes();
       node = Parsed<v1::DeploymentNode>(text);
       if (!node.has_final()) node.clear_outputs();  // not verified yet
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DeploymentStore::AddSilentNodes(v1::Deployment* message) {
+  return database_.Read([&](Connection& db) {
+    std::set<std::string> silent;
+    Rows rows =
+        db.Query("SELECT request FROM deployments WHERE deployment = ?", message->deployment());
+    if (rows.Next()) {
+      const auto request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
+      silent.insert(request.nodes().begin(), request.nodes().end());
+    }
+    Rows heard = db.Query(
+        "SELECT n.node FROM deployment_nodes n JOIN deployments d ON d.id = n.deployment "
+        "WHERE d.deployment = ?",
+        message->deployment());
+    while (heard.Next()) silent.erase(heard.Text());
+    for (const std::string& node : silent | std::views::take(kMaxSilentNamed)) {
+      message->add_silent_nodes(node);
     }
     return absl::OkStatus();
   });

@@ -73,6 +73,9 @@ class DeploymentStore {
   absl::Status AddNodes(std::string_view token, size_t limit, size_t max_bytes,
                         v1::Deployment* message);
 
+  // Sets the first of the nodes of its request that have no record. Reads the whole request.
+  absl::Status AddSilentNodes(v1::Deployment* message);
+
   // Returns deployments without nodes, the newest first, from the one after `token` on.
   // INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
   absl::StatusOr<std::vector<v1::Deployment>> List(std::string_view token, size_t limit,

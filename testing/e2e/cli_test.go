@@ -210,7 +210,8 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	// the JSON of these commands.
 	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs\ndeployment retry\ndeployment destroy"
 	for _, command := range []string{
-		"type push " + greet, "type list", "type show greet", "template create -f " + hi, "template list", "template show hi", "template diff hi hi", "type diff greet greet",
+		"type push " + greet, "type push -f " + greet, "template create " + hi, "type list", "type show greet",
+		"template create -f " + hi, "template list", "template show hi", "template diff hi hi", "type diff greet greet",
 		deploy, "deployment list", "deployment show " + deployed.Deployment, "deployment outputs " + deployed.Deployment,
 		"deployment cancel " + deployed.Deployment, secret, "secret list", "secret delete a/b",
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",

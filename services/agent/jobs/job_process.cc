@@ -52,11 +52,20 @@ std::string MemoryText(const JobPlan& plan) {
                       plan.container.memory >> 20, " MiB");
 }
 
+std::string TimeLimitText(const JobPlan& plan) {
+  return absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)));
+}
+
 v1::JobRecord TimeLimitFinal(const JobPlan& plan) {
-  return FinalRecord(
-      v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-      absl::StrCat("it ran for longer than ",
-                   absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)))));
+  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
+                     absl::StrCat("it ran for longer than ", TimeLimitText(plan)));
+}
+
+// Docker, which also pulls the image, needed too long.
+v1::JobRecord TimeLimitBeforeStart(const JobPlan& plan, const absl::Status& failure) {
+  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
+                     absl::StrCat("its container did not start within ", TimeLimitText(plan), ": ",
+                                  failure.message()));
 }
 
 v1::JobRecord StateTooLarge(const std::string& what) {
@@ -257,7 +266,7 @@ v1::JobRecord JobProcess::FinalOfStart(const absl::Status& failure) const {
     return FinalRecord(v1::JOB_OUTCOME_FAILED, "AGENT_STOPPED",
                        "the agent was stopped before the command started");
   }
-  if (Now() >= limit_at_ && !plan_.image.empty()) return TimeLimitFinal(plan_);
+  if (Now() >= limit_at_ && !plan_.image.empty()) return TimeLimitBeforeStart(plan_, failure);
   return FinalRecord(v1::JOB_OUTCOME_FAILED,
                      plan_.image.empty() ? "COMMAND_NOT_STARTED" : ReasonOf(failure),
                      ToStd(failure.message()));

@@ -175,8 +175,34 @@ TEST(NodePolicyTest, RefusalOfAContainerNamesTheLineThatAdmitsIt) {
           "missing in the rule with the image \"*/types/*\": actions: [container, deployment]"));
   EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], signers: [bob]}]"),
               EndsWith("missing in the rule with the image \"*\": signers: [bob, alice]"));
-  EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], argv: [a]}]", {"b"}),
-              EndsWith("missing in the rule with the image \"*\": argv: [\"**\"]"));
+}
+
+// A rule with `argv: ["**"]` would admit every command.
+TEST(NodePolicyTest, RefusalOfAContainerNamesARuleForThisCommandOnly) {
+  const std::string image = "registry.example/tools@sha256:" + std::string(64, 'a');
+  const auto line_for = [&](const std::string& containers, const std::vector<std::string>& argv) {
+    const std::string message(
+        Policy(containers).Allow(InContainer(image, argv, "container")).status().message());
+    const std::string place = "missing below containers: ";
+    const size_t found = message.find(place);
+    EXPECT_NE(found, std::string::npos) << message;
+    return message.substr(found + place.size());
+  };
+  const std::string other = "containers: [{images: [\"*\"], actions: [container], argv: [a]}]";
+  EXPECT_EQ(
+      line_for(other, {"b"}),
+      "- {images: [\"registry.example/tools@sha256:*\"], actions: [container], argv: [\"b\"]}");
+  for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{
+           {}, {"b"}, {"sh", "-c", "a \"b\"\n* \\ 'c' # {d}"}, {"b", "**"}, {"*"}}) {
+    for (const std::string& containers : {std::string(), other}) {
+      const NodePolicy policy = Policy("containers:\n  " + line_for(containers, argv) + "\n");
+      EXPECT_TRUE(policy.Allow(InContainer(image, argv, "container")).ok());
+      EXPECT_FALSE(policy.Allow(InContainer(image, {"b", "x"}, "container")).ok());
+      EXPECT_FALSE(policy.Allow(InContainer(image, {"x"}, "container")).ok());
+    }
+  }
+  EXPECT_THAT(line_for(other, {"b", std::string(1000, 'x')}),
+              EndsWith("argv: [the program and its arguments]}"));
 }
 
 // Rules for commands on the node admit no container, and the other way round.

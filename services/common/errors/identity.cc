@@ -254,6 +254,12 @@ absl::Status InvalidCommand(std::string_view why) {
                    "Observe the limits of message Command in proto/muster/v1/jobs.proto.");
 }
 
+absl::Status TooManyTargets(int64_t count, int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
+                   absl::StrCat("a command for ", count, " nodes: the limit is ", limit),
+                   "Send it to all nodes with --all, or in several commands, each with a part of the nodes.");
+}
+
 absl::Status CommandNotAccepted(std::string_view why) {
   return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
                    absl::StrCat("the command is not accepted: ", ToAbsl(why)),

@@ -280,6 +280,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "INVALID_SECRETS") {
     return "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.";
   }
+  if (reason == "JOB_OUTCOME_EXITED") {
+    return "Read the output of the command on the node: muster job logs JOB --node NAME, or muster deployment logs DEPLOYMENT --node NAME.";
+  }
   if (reason == "JOB_OUTCOME_EXPIRED") {
     return "Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours.";
   }
@@ -299,7 +302,7 @@ std::string_view OutcomeNextStep(std::string_view reason) {
     return "Check on the node what the command has done, and whether the node is attached: muster node show NAME.";
   }
   if (reason == "JOB_OUTCOME_UNKNOWN") {
-    return "Correct the name, which `muster nodes` lists, or start the agent of the node: muster agent attach.";
+    return "Correct the name, which `muster nodes` lists. On a new machine run muster node join, then muster agent attach; on a known one start its agent.";
   }
   if (reason == "JOB_OUTCOME_UNREACHABLE") {
     return "Read why: muster node show NAME. Start the agent of the node, or let the command wait longer: --ttl.";
@@ -338,7 +341,7 @@ std::string_view OutcomeNextStep(std::string_view reason) {
     return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";
   }
   if (reason == "TIME_LIMIT") {
-    return "Raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+    return "If the container did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
   }
   if (reason == "USER_NOT_POSSIBLE") {
     return "Run the agent as root, or leave user out of the rule.";

@@ -20,6 +20,12 @@ absl::Status InvalidDocument(std::string_view problem) {
                    "Correct the document, and send it again.");
 }
 
+absl::Status WrongKind(std::string_view kind, std::string_view wanted, std::string_view command) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid document: its kind is ", ToAbsl(kind), ", not ", ToAbsl(wanted)),
+                   absl::StrCat("Correct the kind, or store it with ", ToAbsl(command), "."));
+}
+
 absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
                    absl::StrCat("invalid deployment: its command names the image ", ToAbsl(image), ", and its type ", ToAbsl(of_type)),
@@ -68,6 +74,12 @@ absl::Status InvalidParameters(std::string_view problems) {
                    "Correct them. `muster type show` and `muster template show` print the parameters.");
 }
 
+absl::Status InvalidAction(std::string_view action, std::string_view actions) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PARAMETERS",
+                   absl::StrCat("invalid action \"", ToAbsl(action), "\": the type has ", ToAbsl(actions)),
+                   "Name an action of the type: --action. `muster type show` prints its document.");
+}
+
 absl::Status InvalidFiles(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_FILES",
                    absl::StrCat("invalid files of the deployment: ", ToAbsl(why)),
@@ -114,7 +126,31 @@ absl::Status DeploymentNotEnded(std::string_view deployment) {
 absl::Status NotRetriable(std::string_view deployment, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
                    absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
-                   "Name only nodes on which it failed. `muster deployment retry --help` explains --force, for nodes on which it is not known whether it ran. If another deployment retries it, retry that one.");
+                   absl::StrCat("Name only nodes of the deployment on which it may be tried again: muster deployment show ", ToAbsl(deployment), ". `muster deployment retry --help` explains which these are."));
+}
+
+absl::Status DeploymentRetried(std::string_view deployment, std::string_view why, std::string_view by) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   absl::StrCat("Retry that one: muster deployment retry ", ToAbsl(by), "."));
+}
+
+absl::Status SuccessNotRetriable(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   "Create a new deployment if it is to run once more: muster deploy.");
+}
+
+absl::Status RetryMayRunTwice(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   "Check on the nodes whether it ran. --force tries it again there also if it may run a second time.");
+}
+
+absl::Status DestroyedNotRetriable(std::string_view deployment, std::string_view by) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: deployment ", ToAbsl(by), " destroys it"),
+                   "Create a new deployment: muster deploy.");
 }
 
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys) {
@@ -150,13 +186,31 @@ absl::Status InvalidBaseline(std::string_view problem) {
 absl::Status NoDestroyAction(std::string_view type) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_DESTROY_ACTION",
                    absl::StrCat("the type ", ToAbsl(type), " has no action \"destroy\""),
-                   "A later version of the type may have it: `actions: [deploy, destroy]` in its document. Remove what this deployment created by hand.");
+                   "Remove by hand what the deployment created. Later deployments can be destroyed if you store a new version of the type with `actions: [deploy, destroy]`.");
 }
 
 absl::Status NothingToDestroy(std::string_view deployment, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
                    absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
-                   "Name only nodes on which it started: muster deployment show. `muster deployment destroy --help` explains --force, for nodes on which it is not known whether an earlier destruction ran.");
+                   absl::StrCat("Name only nodes of the deployment on which it may be destroyed: muster deployment show ", ToAbsl(deployment), ". `muster deployment destroy --help` explains which these are."));
+}
+
+absl::Status NeverStartedNothingToDestroy(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
+                   "Nothing is to be done: it has created nothing there.");
+}
+
+absl::Status DestructionMayRunTwice(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
+                   "Check on the nodes whether it was destroyed. --force destroys it there also if that may run a second time.");
+}
+
+absl::Status DestroyActionNotDestroyed(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: its action is \"destroy\""),
+                   "If it failed, run the action again in a new deployment: muster deploy --action destroy.");
 }
 
 absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by) {

@@ -16,6 +16,8 @@ absl::Status InvalidSchema(std::string_view place, std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status InvalidDocument(std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status WrongKind(std::string_view kind, std::string_view wanted, std::string_view command);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status DocumentTooLarge(int64_t limit);
@@ -31,6 +33,8 @@ absl::Status VersionExists(std::string_view what, std::string_view version);
 absl::Status TooManyVersions(std::string_view what, int64_t limit);
 // INVALID_ARGUMENT, INVALID_PARAMETERS.
 absl::Status InvalidParameters(std::string_view problems);
+// INVALID_ARGUMENT, INVALID_PARAMETERS.
+absl::Status InvalidAction(std::string_view action, std::string_view actions);
 // INVALID_ARGUMENT, INVALID_FILES.
 absl::Status InvalidFiles(std::string_view why);
 // INVALID_ARGUMENT, INVALID_COMMAND.
@@ -48,6 +52,14 @@ absl::Status DeploymentNotEnded(std::string_view deployment);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status NotRetriable(std::string_view deployment, std::string_view why);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status DeploymentRetried(std::string_view deployment, std::string_view why, std::string_view by);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status SuccessNotRetriable(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status RetryMayRunTwice(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status DestroyedNotRetriable(std::string_view deployment, std::string_view by);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys);
 // FAILED_PRECONDITION, NOT_CONFORMANT.
 absl::Status NotConformant(std::string_view problem);
@@ -61,6 +73,12 @@ absl::Status InvalidBaseline(std::string_view problem);
 absl::Status NoDestroyAction(std::string_view type);
 // FAILED_PRECONDITION, NOTHING_TO_DESTROY.
 absl::Status NothingToDestroy(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status NeverStartedNothingToDestroy(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status DestructionMayRunTwice(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status DestroyActionNotDestroyed(std::string_view deployment);
 // FAILED_PRECONDITION, DEPLOYMENT_DESTROYED.
 absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by);
 // FAILED_PRECONDITION, COMMAND_NOT_KEPT.

@@ -39,6 +39,8 @@ struct Parameter {
   std::optional<nlohmann::json> value;  // unless it is delegated
   bool required = false;                // a value must be set if it is delegated
   bool sensitive = false;               // the value is never shown
+  bool denies_required = false;         // "required: false" is written
+  bool denies_sensitive = false;        // "sensitive: false" is written
 };
 
 // Reads the object "parameters" of a document: schema (default: anything, or that of the type),

@@ -100,9 +100,7 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
   ASSIGN_OR_RETURN(const MergedParameters merged, Merge(resolved));
   if (std::ranges::find(resolved.type.actions, deployment.action()) ==
       resolved.type.actions.end()) {
-    return errors::InvalidParameters(absl::StrCat("the type has no action \"", deployment.action(),
-                                                  "\", but ",
-                                                  absl::StrJoin(resolved.type.actions, ", ")));
+    return errors::InvalidAction(deployment.action(), absl::StrJoin(resolved.type.actions, ", "));
   }
   RETURN_IF_ERROR(CheckFilesOf(deployment, resolved.type));
   RETURN_IF_ERROR(CheckSecrets(

@@ -99,7 +99,7 @@ TEST(ResolvedDeploymentTest, ParametersAreCheckedAgainstBothDocuments) {
       invalid, "more than 32 levels");
   v1::Command::Deployment deployment = Deployment();
   deployment.set_action("reboot");
-  ExpectRefused(deployment, invalid, "no action \"reboot\", but deploy, destroy");
+  ExpectRefused(deployment, invalid, "invalid action \"reboot\": the type has deploy, destroy");
 }
 
 TEST(ResolvedDeploymentTest, SecretsAreThoseThatBothDocumentsDeclare) {

@@ -672,7 +672,10 @@ type Deployment struct {
 	// As created.
 	SkipConformance bool `protobuf:"varint,36,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
 	// The names and versions of its secrets, as signed. No call returns a value.
-	Secrets       []*Command_SecretReference `protobuf:"bytes,32,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	Secrets []*Command_SecretReference `protobuf:"bytes,32,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// Only if GetDeploymentRequest asks for them: the first 10 by name of the nodes of the request without a record. Empty if
+	// the command is for all nodes: it names none.
+	SilentNodes   []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -889,6 +892,13 @@ func (x *Deployment) GetSecrets() []*Command_SecretReference {
 	return nil
 }
 
+func (x *Deployment) GetSilentNodes() []string {
+	if x != nil {
+		return x.SilentNodes
+	}
+	return nil
+}
+
 type RelatedDeployment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
@@ -1033,8 +1043,10 @@ type GetDeploymentRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// For the nodes: at most 1,000, and 1 MiB in total; 0 means 1,000.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Also return `silent_nodes`. The service reads the whole list of nodes for them: do not poll with it.
+	NameSilent    bool `protobuf:"varint,4,opt,name=name_silent,json=nameSilent,proto3" json:"name_silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1088,6 +1100,13 @@ func (x *GetDeploymentRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *GetDeploymentRequest) GetNameSilent() bool {
+	if x != nil {
+		return x.NameSilent
+	}
+	return false
 }
 
 type ListDeploymentsRequest struct {
@@ -1295,7 +1314,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
-	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xfd\a\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xa0\b\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1331,7 +1350,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"never_sent\x18\x18 \x01(\bR\tneverSent\x12)\n" +
 	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\x12<\n" +
-	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"e\n" +
+	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12!\n" +
+	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\"e\n" +
 	"\x11RelatedDeployment\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1345,14 +1365,16 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\x12\x1d\n" +
 	"\n" +
 	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
-	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"r\n" +
+	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"\x93\x01\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
 	"deployment\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"T\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vname_silent\x18\x04 \x01(\bR\n" +
+	"nameSilent\"T\n" +
 	"\x16ListDeploymentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
