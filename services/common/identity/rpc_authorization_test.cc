@@ -56,6 +56,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.ResultService/Upload", "rn1*"},
     {"/muster.v1.ResultService/SubmitResult", "rn1*"},
     {"/muster.v1.ResultService/GetResult", "on1*"},
+    {"/muster.v1.ResultService/DeclineRedelivery", "n1"},
     {"/muster.v1.ResultService/ListResults", "o"},
     {"/muster.v1.ResultService/ReadResult", "on1"},
     {"/muster.v1.VerificationService/VerifyStore", "o"},
@@ -276,6 +277,7 @@ TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
                                            "/muster.v1.ResultService/Upload",
                                            "/muster.v1.ResultService/SubmitResult",
                                            "/muster.v1.ResultService/GetResult",
+                                           "/muster.v1.ResultService/DeclineRedelivery",
                                            "/muster.v1.StatusService/ReportProgress",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
                                            "/muster.v1.HeartbeatService/SendHeartbeat"};
