@@ -27,7 +27,8 @@ var servedAt = map[string]string{
 	statusListener: "StatusService HeartbeatService VerdictService",
 	jobsListener:   "TemplateService DeploymentService",
 	relayListener: "AttachService JobService ShareService HeartbeatService JoinService RunService/GetRun RunService/WatchRun " +
-		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult StatusService/ReportProgress",
+		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult ResultService/DeclineRedelivery " +
+		"StatusService/ReportProgress",
 }
 
 func serves(listener, method string) bool {

@@ -85,12 +85,14 @@ class RootUpstream::RevocationsCall {
 
 // The first event of the feed may request a step before follower_ is set.
 RootUpstream::RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators,
-                           RunOffers& offers, GetChannel aggregator, GetChannel status,
+                           RunOffers& offers, RedeliveryRequests& redeliveries,
+                           GetChannel aggregator, GetChannel status,
                            std::function<void()> signers_known, const Clock& clock,
                            TimerService& timers, Executor& executor)
     : UpstreamBase(topology),
       trust_(trust),
       offers_(offers),
+      redeliveries_(redeliveries),
       aggregator_(std::move(aggregator)),
       status_(std::move(status)),
       signers_known_(std::move(signers_known)),
@@ -119,6 +121,7 @@ std::optional<Certificate> RootUpstream::command_ca() const {
 
 void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
   offers_.HandleChange(event, [this] { NotifyListeners(); });
+  redeliveries_.HandleChange(event);
   operators_.HandleChange(event);
   if (!revocations_.HandleChange(event)) return;
   if (event.has_snapshot_end()) caught_up_ = true;

@@ -110,7 +110,7 @@ class RootUpstreamTest : public ::testing::Test {
   void Start() {
     const auto channel = server_->InProcessChannel({});
     upstream_ = std::make_unique<RootUpstream>(
-        topology_, trust_, operators_, offers_, [channel] { return channel; },
+        topology_, trust_, operators_, offers_, redeliveries_, [channel] { return channel; },
         [channel] { return channel; }, [this] { ++lists_; }, clock_, clock_, executor_);
     clock_.Advance(absl::ZeroDuration());
   }
@@ -159,6 +159,7 @@ class RootUpstreamTest : public ::testing::Test {
                clock_};
   RecordedOperators operators_{kTestFleet, clock_};
   RunOffers offers_{topology_, clock_};
+  RedeliveryRequests redeliveries_{topology_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;
 };
