@@ -263,7 +263,7 @@ absl::Status AgentState::SetCommitted(const client::Receipt& receipt) {
   return absl::OkStatus();
 }
 
-// Files of others stay as they are: whoever wrote them may still use or change them.
+// Files of others stay as they are: their owner may still use or change them.
 bool AgentState::PrepareToKeep(const client::Receipt& receipt) {
   std::error_code error;
   const fs::path path = result_.path;

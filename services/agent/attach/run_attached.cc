@@ -46,7 +46,7 @@ absl::Status RunAttached(const AttachOptions& options) {
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
   // One thread each for the renewal of the certificate, the attachment, the starts of commands, the
   // two kinds of records to sign, the removal of results, the questions about their runs, and the
-  // removal of kept results: any of them may wait for the disk or the network. Each command, each
+  // removal of kept results. Any of them may wait for the disk or the network. Each command, each
   // collection, and the redelivery of kept results has a separate thread.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
   Executor background({"background", /*threads=*/8});

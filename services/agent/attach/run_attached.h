@@ -15,7 +15,7 @@ struct AttachOptions {
   std::string folder;         // made by `muster node join`
   size_t parallel = 16;       // commands at the same time; more wait
   std::string docker_socket;  // of the daemon that runs containers
-  // Of committed results that are kept (kept_results.h).
+  // The limits of committed results that are kept (kept_results.h).
   int64_t max_kept_bytes = int64_t{1} << 30;
   absl::Duration max_kept_age = absl::Hours(24);
 };

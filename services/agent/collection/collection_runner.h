@@ -50,7 +50,7 @@ struct CollectionOptions {
   // are removed; if that does not suffice, other collections wait.
   size_t max_undelivered = 1'000;
   int64_t max_undelivered_bytes = int64_t{4} << 30;
-  // Of committed results that are kept, in case that the fleet's copy is damaged (KeptResults).
+  // The limits of kept results, in case that the fleet's copy is damaged (KeptResults).
   int64_t max_kept_bytes = int64_t{1} << 30;
   absl::Duration max_kept_age = absl::Hours(24);
   // For the removal, and for requests to the fleet. They outlive the runner.

@@ -15,7 +15,7 @@
 
 namespace muster {
 
-// A run waits once in the life of a process, for its seal grace: a result that nobody can deliver
+// A run waits once in the life of a process, for its seal grace: a result that no node can deliver
 // delays the seal no longer. Thread-safe; the calls wait for the disk.
 class RedeliveryWait {
  public:

@@ -260,8 +260,8 @@ type Result struct {
 	PartialSize int64 `protobuf:"varint,12,opt,name=partial_size,json=partialSize,proto3" json:"partial_size,omitempty"`
 	// The damage of the stored bytes that a verification found; empty: none. Such a result cannot be read.
 	Damage string `protobuf:"bytes,20,opt,name=damage,proto3" json:"damage,omitempty"`
-	// Of a damaged genuine result: "requested" while its node is asked to deliver it again, or "declined: " and the reason
-	// of the node.
+	// The request for a damaged genuine result: "requested" while its node is asked to deliver it again, or "declined: " and
+	// the reason of the node. Otherwise empty.
 	Redelivery    string `protobuf:"bytes,21,opt,name=redelivery,proto3" json:"redelivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
