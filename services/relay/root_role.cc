@@ -28,6 +28,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
 
 RootRole::RootRole(const RoleParts& parts)
     : offers_(parts.topology, parts.clock),
+      redeliveries_(parts.topology),
       aggregator_(parts.config.aggregator_targets, CredentialsFor(parts, ServiceRole::kAggregator),
                   parts.threads.timers(), parts.threads.background()),
       status_(parts.config.status_targets, CredentialsFor(parts, ServiceRole::kStatus),
@@ -66,7 +67,7 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
           SendToAggregator([&aggregator = role->aggregator_] { return aggregator.Get(); })},
       parts.threads.timers(), role->job_writer_);
   role->upstream_ = std::make_unique<RootUpstream>(
-      parts.topology, parts.trust, parts.operators, role->offers_,
+      parts.topology, parts.trust, parts.operators, role->offers_, role->redeliveries_,
       RootUpstream::Services{[&aggregator = role->aggregator_] { return aggregator.Get(); },
                              [&status = role->status_] { return status.Get(); },
                              [&jobs = role->jobs_] { return jobs.Get(); }},
@@ -97,6 +98,7 @@ absl::Status RootRole::Ready() const {
 
 void RootRole::OnReachable(const std::vector<std::string>& names) {
   offers_.OnReachable(names);
+  redeliveries_.OnReachable(names);
   board_->OnReachable();
 }
 

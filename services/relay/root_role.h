@@ -10,6 +10,7 @@
 #include "services/common/rpc/service_channel.h"
 #include "services/relay/job_audit.h"
 #include "services/relay/relay_role.h"
+#include "services/relay/runs/redelivery_requests.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/upstream/root_upstream.h"
 
@@ -40,6 +41,7 @@ class RootRole final : public RelayRole {
   explicit RootRole(const RoleParts& parts);
 
   RunOffers offers_;
+  RedeliveryRequests redeliveries_;
   ServiceChannel aggregator_;
   ServiceChannel status_;
   ServiceChannel jobs_;

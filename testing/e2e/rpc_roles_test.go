@@ -27,8 +27,8 @@ var servedAt = map[string]string{
 	statusListener: "StatusService HeartbeatService VerdictService",
 	jobsListener:   "TemplateService DeploymentService ConformanceService ContentService SecretService",
 	relayListener: "AttachService JobService ShareService HeartbeatService JoinService RunService/GetRun RunService/WatchRun " +
-		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult StatusService/ReportProgress " +
-		"ContentService/ReadContent SecretService/FetchSecrets",
+		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult ResultService/DeclineRedelivery " +
+		"StatusService/ReportProgress ContentService/ReadContent SecretService/FetchSecrets",
 }
 
 func serves(listener, method string) bool {

@@ -99,6 +99,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.ResultService/GetResult",
      {{{kOperators | kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
+    {"/muster.v1.ResultService/DeclineRedelivery",
+     {{{kProvenNodes, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
     {"/muster.v1.ResultService/ListResults", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.ResultService/ReadResult", {{{kOperators | kProvenNodes, Bit(Kind::kPair)}}}},
 

@@ -128,7 +128,7 @@ absl::Status ParentLink::OnMessage(v1::AttachResponse message) {
 }
 
 void ParentLink::HandleOffer(const v1::CollectionOffer& offer) {
-  {
+  if (!offer.redelivery()) {
     MutexLock lock(ended_mutex_);
     std::erase(ended_runs_, offer.run());  // the aggregator was restored from a backup
   }

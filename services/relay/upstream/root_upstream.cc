@@ -86,12 +86,13 @@ class RootUpstream::RevocationsCall {
 
 // The first event of the feed may request a step before follower_ is set.
 RootUpstream::RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators,
-                           RunOffers& offers, Services services,
+                           RunOffers& offers, RedeliveryRequests& redeliveries, Services services,
                            std::function<void()> signers_known, const Clock& clock,
                            TimerService& timers, Executor& executor)
     : UpstreamBase(topology),
       trust_(trust),
       offers_(offers),
+      redeliveries_(redeliveries),
       services_(std::move(services)),
       signers_known_(std::move(signers_known)),
       revocations_([&trust](std::set<std::string> subjects) { trust.Replace(std::move(subjects)); },
@@ -122,6 +123,7 @@ std::optional<Certificate> RootUpstream::command_ca() const {
 
 void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
   offers_.HandleChange(event, [this] { NotifyListeners(); });
+  redeliveries_.HandleChange(event);
   operators_.HandleChange(event);
   if (!revocations_.HandleChange(event)) return;
   if (event.has_snapshot_end()) caught_up_ = true;

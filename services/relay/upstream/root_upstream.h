@@ -26,6 +26,7 @@
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/operator_follower.h"
 #include "services/common/service/revocation_follower.h"
+#include "services/relay/runs/redelivery_requests.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/trust.h"
 #include "services/relay/upstream/upstream_base.h"
@@ -49,8 +50,9 @@ class RootUpstream : public UpstreamBase {
   // The objects outlive it. `signers_known` is called on `executor` each time the aggregator has
   // sent the command revocations.
   RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators, RunOffers& offers,
-               Services services, std::function<void()> signers_known, const Clock& clock,
-               TimerService& timers, Executor& executor);
+               RedeliveryRequests& redeliveries, Services services,
+               std::function<void()> signers_known, const Clock& clock, TimerService& timers,
+               Executor& executor);
   ~RootUpstream() override;
 
   // Upstream.
@@ -79,6 +81,7 @@ class RootUpstream : public UpstreamBase {
 
   Trust& trust_;
   RunOffers& offers_;
+  RedeliveryRequests& redeliveries_;
   const Services services_;
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;

@@ -112,7 +112,7 @@ class RootUpstreamTest : public ::testing::Test {
     const auto channel = server_->InProcessChannel({});
     jobs_ = server_->InProcessChannel({});
     upstream_ = std::make_unique<RootUpstream>(
-        topology_, trust_, operators_, offers_,
+        topology_, trust_, operators_, offers_, redeliveries_,
         RootUpstream::Services{[channel] { return channel; }, [channel] { return channel; },
                                [this] { return jobs_; }},
         [this] { ++lists_; }, clock_, clock_, executor_);
@@ -164,6 +164,7 @@ class RootUpstreamTest : public ::testing::Test {
                clock_};
   RecordedOperators operators_{kTestFleet, clock_};
   RunOffers offers_{topology_, clock_};
+  RedeliveryRequests redeliveries_{topology_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;
 };

@@ -487,7 +487,10 @@ type CollectionOffer struct {
 	// Nodes of the receiving branch. For a node: only itself.
 	Nodes []string `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// The run's deadline.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// The aggregator has damaged bytes of these results. A node delivers what it has kept of them, with the committed
+	// digest, or declines (ResultService.DeclineRedelivery). It collects nothing. The plugins have names only.
+	Redelivery    bool `protobuf:"varint,5,opt,name=redelivery,proto3" json:"redelivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +551,13 @@ func (x *CollectionOffer) GetDeadline() *timestamppb.Timestamp {
 		return x.Deadline
 	}
 	return nil
+}
+
+func (x *CollectionOffer) GetRedelivery() bool {
+	if x != nil {
+		return x.Redelivery
+	}
+	return false
 }
 
 type CollectionEnded struct {
@@ -1501,12 +1511,15 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\bsubjects\x18\x01 \x03(\tR\bsubjects\x12\x14\n" +
 	"\x05reset\x18\x02 \x01(\bR\x05reset\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04moreB\t\n" +
-	"\amessage\"\xf5\x01\n" +
+	"\amessage\"\x95\x02\n" +
 	"\x0fCollectionOffer\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12;\n" +
 	"\aplugins\x18\x02 \x03(\v2!.muster.v1.CollectionOffer.PluginR\aplugins\x12\x14\n" +
 	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x126\n" +
-	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x1aE\n" +
+	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1e\n" +
+	"\n" +
+	"redelivery\x18\x05 \x01(\bR\n" +
+	"redelivery\x1aE\n" +
 	"\x06Plugin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fdefinition_yaml\x18\x02 \x01(\tR\x0edefinitionYaml\"9\n" +
