@@ -93,9 +93,9 @@ func (c *Config) bind() *fields {
 		"restarts. Empty: the gateway opens them itself.", "text", nil)
 	f.integer("inspection_port", &c.InspectionPort, "/metrics, /livez and /readyz on 127.0.0.1. 0 selects a free port.", 0, 65535)
 	f.text("addresses_file", &c.AddressesFile, "File for the addresses that were bound, as JSON. Empty: none is written.", "text", nil)
-	f.optionalAddress("tunnels.relay", &c.TunnelRelay, "Address of the root relay's gRPC listener, to which the status listener connects the "+
+	f.optionalAddress("tunnel_relay", &c.TunnelRelay, "Address of the root relay's gRPC listener, to which the status listener connects the "+
 		"tunnels of agents and relays behind proxies that pass no HTTP/2. Empty: there are none.")
-	f.optionalAddress("tunnels.join", &c.TunnelJoin, "The same of the listener for machines without a certificate (join_listen of the aggregator).")
+	f.optionalAddress("tunnel_join", &c.TunnelJoin, "The same of the listener for machines without a certificate (join_listen of the aggregator).")
 	c.Rudder.bind(f)
 	f.oneOf("log.format", &c.LogFormat, "Format of log lines.", "text", "json")
 	f.oneOf("log.level", &c.LogLevel, "Lowest level that is logged.", "debug", "info", "warning", "error")

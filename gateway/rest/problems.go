@@ -165,7 +165,7 @@ func NoRelay() Problem {
 
 // NoTunnels has the reason NO_TUNNELS.
 func NoTunnels() Problem {
-	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoTunnels, Message: "the configuration of the gateway names no listener to which it connects tunnels of this path", NextStep: "Add the address of the root relay to tunnels.relay, and that of the join listener to tunnels.join."}
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoTunnels, Message: "the configuration of the gateway names no listener to which it connects tunnels of this path", NextStep: "Set tunnel_relay to the address of the root relay, and tunnel_join to that of the join listener."}
 }
 
 // TunnelExpected has the reason TUNNEL_EXPECTED.
