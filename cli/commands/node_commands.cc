@@ -77,21 +77,6 @@ std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
 }
 
-// Returns the relay to which the node is attached, or "no".
-std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
-  if (!attached) return "?";
-  const auto found = attached->find(node.name());
-  return found == attached->end() || !found->second.attached() ? "no" : found->second.relay();
-}
-
-// Returns how an attached node is connected, in its own words if that is a tunnel; else empty.
-std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
-  if (!attached) return "";
-  const auto found = attached->find(node.name());
-  if (found == attached->end() || !found->second.attached()) return "";
-  return found->second.link().empty() ? "direct" : found->second.link();
-}
-
 void AddAttachment(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
                    Json* json) {
   const std::string relay = RelayOf(node, attached);

@@ -100,6 +100,12 @@ func NewMetrics() *Metrics {
 	for _, limit := range []string{"bodies", "downloads", "requests", "snapshots", "tunnels", "watches"} {
 		m.LimitRefusals.WithLabelValues(limit)
 	}
+	for _, reason := range []string{"client", "protocol", "refused", "relay", "silent", "stopping", "unreachable"} {
+		m.TunnelsClosed.WithLabelValues(reason)
+	}
+	for _, direction := range []string{"received", "sent"} {
+		m.TunnelBytes.WithLabelValues(direction)
+	}
 	for _, listener := range []string{"main", "run", "status"} {
 		m.RefusedIdentities.WithLabelValues(listener) // present before the first refusal, so that its increase is visible
 	}

@@ -23,9 +23,9 @@ constexpr absl::string_view kCannotFind = "cannot find the address of ";
 constexpr absl::string_view kKeepaliveTimeout = "keepalive watchdog timeout";
 // Of OpenSSL and of gRPC: the alert of a server without HTTP/2, a server that ignores ALPN, and one
 // of TLS 1.2.
-constexpr std::array<absl::string_view, 5> kHttp2Faults = {
-    "NO_APPLICATION_PROTOCOL", "no application protocol", "missing selected ALPN property",
-    "UNSUPPORTED_PROTOCOL", "ALERT_PROTOCOL_VERSION"};
+constexpr std::array<absl::string_view, 4> kHttp2Faults = {
+    "no application protocol", "missing selected ALPN property", "alert protocol version",
+    "unsupported protocol"};
 constexpr std::string_view kTunnelFailed = "TUNNEL_FAILED";
 constexpr std::string_view kHttp2Refused = "HTTP2_REFUSED";
 constexpr std::string_view kUnreachable = "UNREACHABLE";

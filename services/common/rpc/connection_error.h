@@ -25,7 +25,7 @@ bool IsConnectionError(std::string_view reason);
 
 // Returns true for an error of ConnectionErrorOf that a proxy in the way may have caused, so that a
 // tunnel may help: the handshake ended without HTTP/2, the server has a foreign certificate, or the
-// proxy refuses the address (403). What the parent itself answers allows none.
+// proxy refuses the address (403). An answer of the parent itself allows none.
 bool AllowsTunnel(const absl::Status& status);
 
 // Returns true for a message of a service on this machine that does not run: "cannot connect to

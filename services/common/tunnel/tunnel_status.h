@@ -1,4 +1,4 @@
-// What the tunnels of this process report about themselves.
+// The status of the tunnels of this process.
 #ifndef MUSTER_SERVICES_COMMON_TUNNEL_TUNNEL_STATUS_H_
 #define MUSTER_SERVICES_COMMON_TUNNEL_TUNNEL_STATUS_H_
 

@@ -9,7 +9,7 @@
 
 namespace muster {
 
-// What a server does with its connections.
+// The behaviour of a server.
 struct TunnelServerScript {
   bool silent = false;  // accepts connections, and sends nothing
   std::string connect;  // the answer to a CONNECT that precedes TLS; empty: none is expected
@@ -21,7 +21,7 @@ struct TunnelServerScript {
   bool deaf = false;         // reads nothing after the upgrade, until the test ends
 };
 
-// Echoes the messages of each connection on a thread of its own. The certificate is self-signed,
+// Echoes the messages of each connection on a separate thread. The certificate is self-signed,
 // for 127.0.0.1. Thread-safe.
 class TunnelServer {
  public:
