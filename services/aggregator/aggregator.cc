@@ -120,7 +120,7 @@ class Assembly : public Aggregator {
         identity_service_(runtime_, *f_.authorities, *f_.commands, *f_.store, clock_, addresses_,
                           ServiceHosts(config_)),
         enrollment_(*f_.store, clock_),
-        enrollment_service_(runtime_, enrollment_, addresses_.join_targets,
+        enrollment_service_(runtime_, enrollment_, JoinTargetsOf(addresses_),
                             f_.authorities->FleetCaPem(), f_.commands->CaPem()),
         joining_(*f_.store, *f_.authorities, clock_),
         join_answers_(joining_, *f_.store, clock_, addresses_, f_.authorities->FleetCaPem(),

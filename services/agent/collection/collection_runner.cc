@@ -21,6 +21,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/errors/client.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -356,7 +357,10 @@ client::Delivery CollectionRunner::Gather(const Task& task) {
 client::Config CollectionRunner::ConfigOf(const Key& key, absl::Time deadline) const {
   client::Config config;
   config.grpc_targets = {target()};
+  const bool tunnel = IsTunnel(std::string_view(config.grpc_targets[0]));
   for (const std::string& other : options_.relay_targets) {
+    // Only the attachment decides that a tunnel is needed.
+    if (IsTunnel(std::string_view(other)) && !tunnel) continue;
     if (other != config.grpc_targets[0]) config.grpc_targets.push_back(other);
   }
   config.status_targets = config.grpc_targets;

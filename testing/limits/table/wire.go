@@ -37,7 +37,7 @@ var (
 	contentTest   = regexp.MustCompile(`^services/(common/archive|agent/jobs)/`)
 	allTogether   = regexp.MustCompile(`in all|plugin of a run|^gateway$`)
 	timeSpan      = regexp.MustCompile(`\d ?(s|min|h|days)\b|pace`)
-	largeAmount   = regexp.MustCompile(`\d,\d{3}|\d{4,}|[KMGT]iB|%|\b[2-9]\d\b`)
+	largeAmount   = regexp.MustCompile(`\d,\d{3}|\d{4,}|[KMGT]iB|%|\b([2-9]\d|\d{3})\b`)
 	queue         = regexp.MustCompile(`wait|queue|upstream|ahead|reset|at a time|refusals`)
 	silentService = regexp.MustCompile(`service|forward|fetch`)
 )
