@@ -47,7 +47,7 @@ class RedeliveryTest : public ::testing::Test {
   void Lose(const std::string& node) {
     const std::string blobs = absl::StrCat(fleet_.config.state_folder, "/blobs/blobs");
     for (const auto& entry : std::filesystem::recursive_directory_iterator(blobs)) {
-      if (absl::StrContains(entry.path().string(), "/results/")) {
+      if (entry.is_regular_file() && absl::StrContains(entry.path().string(), "/results/")) {
         std::filesystem::remove(entry.path());
       }
     }

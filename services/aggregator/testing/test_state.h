@@ -7,6 +7,7 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -121,8 +122,9 @@ class TestState {
 };
 
 // Returns a result whose checksums are those of its bytes.
-inline CommitResult Intact(const ResultKey& key, std::string_view content) {
-  CommitResult commit = Genuine(key, content);
+inline CommitResult Intact(const ResultKey& key, std::string_view content,
+                           int64_t at = 2'000'000) {
+  CommitResult commit = Genuine(key, content, at);
   commit.result.crc32c = Crc32c(content);
   commit.result.sha256 = DigestBytes(Sha256::Of(content));
   return commit;
