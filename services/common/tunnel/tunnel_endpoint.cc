@@ -31,7 +31,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "services/common/base/errno_error.h"
-#include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/tunnel/outer_trust.h"
@@ -240,7 +239,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     });
   }
 
-  // Logs why an established tunnel has ended, unless the other side has closed it in order.
+  // Reports why an established tunnel has ended.
   void EndRemote(Error error) {
     const auto& reason = ws_.reason();
     std::string why = error ? error.message() : "a message that is not binary";
@@ -248,8 +247,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
       why = absl::StrCat("closed with ", static_cast<int>(reason.code), ": ",
                          Printable(absl::string_view(reason.reason.data(), reason.reason.size())));
     }
-    LogLimited(LogLevel::kInfo, "the tunnel was lost", shared_.name,
-               {{"gateway", shared_.host}, {"way", shared_.way}, {"reason", why}});
+    shared_.Report(trust_, absl::StrCat("it was lost: ", why));
     End();
   }
 

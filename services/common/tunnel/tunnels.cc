@@ -6,7 +6,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
 #include "services/common/rpc/proxy.h"
 #include "services/common/tunnel/tunnel_endpoint.h"
@@ -15,8 +14,8 @@
 namespace muster {
 namespace {
 
-// Nothing can have this name: connections fail.
-constexpr char kNoTarget[] = "unix-abstract:muster-no-tunnel";
+// No endpoint has this name: connections fail.
+constexpr char kNoTunnel[] = "muster-tunnel-0";
 
 struct Tunnels {
   Mutex mutex;
@@ -44,6 +43,12 @@ TunnelOptions OptionsOf(const HostPort& gateway, TunnelTo to, const std::string&
   return options;
 }
 
+// Returns a target to which connections fail with this fault.
+std::string NoTunnel(const std::string& address, const std::string& fault) {
+  SetTunnelStatus(kNoTunnel, TunnelStatus{address, "", "", fault});
+  return absl::StrCat("unix-abstract:", kNoTunnel);
+}
+
 }  // namespace
 
 std::string TunnelTarget(const HostPort& gateway, TunnelTo to) {
@@ -53,15 +58,11 @@ std::string TunnelTarget(const HostPort& gateway, TunnelTo to) {
   const auto found = process.all.find(key);
   if (found != process.all.end()) return found->second->target();
   if (process.all.size() >= kMaxTunnels) {
-    LogLimited(LogLevel::kWarning, "too many tunnels: this one is not used", "",
-               {{"gateway", key.first}, {"limit", kMaxTunnels}});
-    return kNoTarget;
+    return NoTunnel(key.first, absl::StrCat("this process has ", kMaxTunnels, " tunnels"));
   }
   auto endpoint = TunnelEndpoint::Start(OptionsOf(gateway, to, process.root));
   if (!endpoint.ok()) {
-    LogLimited(LogLevel::kError, "cannot open a tunnel", "",
-               {{"gateway", key.first}, {"error", endpoint.status()}});
-    return kNoTarget;
+    return NoTunnel(key.first, std::string(endpoint.status().message()));
   }
   return process.all.emplace(key, *std::move(endpoint)).first->second->target();
 }

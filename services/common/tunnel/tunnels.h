@@ -18,7 +18,7 @@ enum class TunnelTo { kRelay, kJoin };
 // Returns the target by which gRPC reaches a listener through a gateway, "wss://host" and a port.
 // The first call for a gateway and a listener opens a local endpoint (tunnel_endpoint.h), which
 // stays until the process ends, with the proxy that the environment names for this host. Without an
-// endpoint connections to the target fail, and the log says why. Thread-safe.
+// endpoint connections to the target fail with TUNNEL_FAILED and the reason. Thread-safe.
 std::string TunnelTarget(const HostPort& gateway, TunnelTo to);
 
 // Sets the root of the fleet, with which tunnels that are opened later verify their gateway.

@@ -33,7 +33,7 @@ var reasonsOfWire = map[string]struct {
 var (
 	realListener = regexp.MustCompile(`httptest\.NewServer|net\.Listen|net\.Dial\(|tls\.Dial|\bcall\(|\.(call|dial|put|reach|relay)\(|\b(start|open|run|new)\w*\(t|` +
 		`MakeChannel|Stub\b|IssueNode|TestFleet|TestServer|NodeClient`)
-	localFile     = regexp.MustCompile(`^(cli|services/agent|services/client|gateway/config|gateway/logs|gateway/cmd)/`)
+	localFile     = regexp.MustCompile(`^(cli|services/agent|services/client|services/common/tunnel|gateway/config|gateway/logs|gateway/cmd)/`)
 	contentTest   = regexp.MustCompile(`^services/(common/archive|agent/jobs)/`)
 	allTogether   = regexp.MustCompile(`in all|plugin of a run|^gateway$`)
 	timeSpan      = regexp.MustCompile(`\d ?(s|min|h|days)\b|pace`)
