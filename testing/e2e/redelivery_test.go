@@ -124,6 +124,10 @@ func TestDamagedResultIsDeliveredAgainThroughTheSpool(t *testing.T) {
 	r := newRedelivery(t, "")
 	r.n1.agent.End()
 	r.damage(t)
+	check(t, fleet.Until(withinAMinute, "the root relay has the request", func() bool {
+		text, err := metrics(r.Fleet, "relay")
+		return err == nil && strings.Contains(text, "\nmuster_relay_redelivery_requests 1\n")
+	}))
 	aggregator := must(r.Process(fleet.Aggregator))(t)
 	check(t, aggregator.Stop())
 	t.Cleanup(func() { _ = aggregator.Continue() })
