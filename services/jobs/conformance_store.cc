@@ -41,7 +41,7 @@ std::optional<Baseline> ReadComparable(Connection& db) {
   return baseline;
 }
 
-// Of the columns node, deployment, type, received_at and report.
+// Reads the columns node, deployment, type, received_at and report.
 v1::NodeConformance ReadRow(Rows& rows) {
   v1::NodeConformance node;
   node.set_node(rows.Text());

@@ -86,7 +86,7 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   return absl::OkStatus();
 }
 
-// A deployment that is stored was checked. What a node has must be removable whatever its state is.
+// A stored deployment was checked before. A destruction must be possible on any node.
 absl::Status DeploymentService::CheckConformance(const v1::Deployment& deployment,
                                                  const v1::CreateDeploymentRequest& request) {
   if (request.skip_conformance() || !request.destroys().empty() ||
