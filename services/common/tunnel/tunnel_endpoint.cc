@@ -22,6 +22,7 @@
 #include <boost/beast/websocket/ssl.hpp>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <utility>
 
