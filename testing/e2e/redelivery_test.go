@@ -135,7 +135,16 @@ func TestDamagedResultIsDeliveredAgainThroughTheSpool(t *testing.T) {
 		text, err := metrics(r.Fleet, "relay")
 		return err == nil && strings.Contains(text, "\nmuster_relay_upstream_connected 0\n")
 	}))
-	r.n1.start(t)
+	// The relay of the node learns it from the root relay. A delivery before that fails, and the next one follows a minute later.
+	check(t, fleet.Until(withinAMinute, "the relay of the node knows that it is disconnected", func() bool {
+		r.n1.start(t)
+		until(t, "the node is attached", func() bool { return strings.Contains(r.n1.agent.Output.String(), " attached ") })
+		if strings.Contains(r.n1.agent.Output.String(), "connected=false") {
+			return true
+		}
+		r.n1.agent.End()
+		return false
+	}))
 	check(t, fleet.Until(withinAMinute, "the result is spooled", func() bool {
 		return len(filesBelow(filepath.Join(r.relay.home, "spool", "blobs", "blobs"))) > 0
 	}))
