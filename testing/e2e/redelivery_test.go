@@ -118,41 +118,6 @@ func TestDamagedResultIsDeliveredAgainAfterKills(t *testing.T) {
 	r.wantRestored(t)
 }
 
-// The relay spools the result that its node delivers again while the aggregator is unreachable.
-func TestDamagedResultIsDeliveredAgainThroughTheSpool(t *testing.T) {
-	t.Parallel()
-	r := newRedelivery(t, "")
-	r.n1.agent.End()
-	r.damage(t)
-	check(t, fleet.Until(withinAMinute, "the root relay has the request", func() bool {
-		text, err := metrics(r.Fleet, "relay")
-		return err == nil && strings.Contains(text, "\nmuster_relay_redelivery_requests 1\n")
-	}))
-	aggregator := must(r.Process(fleet.Aggregator))(t)
-	check(t, aggregator.Stop())
-	t.Cleanup(func() { _ = aggregator.Continue() })
-	check(t, fleet.Until(withinAMinute, "the root relay is disconnected", func() bool {
-		text, err := metrics(r.Fleet, "relay")
-		return err == nil && strings.Contains(text, "\nmuster_relay_upstream_connected 0\n")
-	}))
-	// The relay of the node learns it from the root relay. A delivery before that fails, and the next one follows a minute later.
-	check(t, fleet.Until(withinAMinute, "the relay of the node knows that it is disconnected", func() bool {
-		r.n1.start(t)
-		until(t, "the node is attached", func() bool { return strings.Contains(r.n1.agent.Output.String(), " attached ") })
-		if strings.Contains(r.n1.agent.Output.String(), "connected=false") {
-			return true
-		}
-		r.n1.agent.End()
-		return false
-	}))
-	check(t, fleet.Until(withinAMinute, "the result is spooled", func() bool {
-		return len(filesBelow(filepath.Join(r.relay.home, "spool", "blobs", "blobs"))) > 0
-	}))
-	r.n1.agent.End()
-	check(t, aggregator.Continue())
-	r.wantRestored(t)
-}
-
 func TestNodeWithoutKeptResultDeclines(t *testing.T) {
 	t.Parallel()
 	r := newRedelivery(t, "")
