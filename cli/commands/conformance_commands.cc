@@ -57,6 +57,12 @@ bool IsInOrder(const v1::NodeConformance& node) {
              : node.state() == v1::CONFORMANCE_STATE_CONFORMANT;
 }
 
+std::string ListJson(const std::vector<v1::NodeConformance>& nodes) {
+  Json json = Json::array();
+  for (const v1::NodeConformance& node : nodes) json.push_back(ToJson(node));
+  return Dump(json);
+}
+
 absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArguments& arguments) {
   RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster conformance run"));
   CatchInterrupts();
@@ -82,9 +88,7 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
   RETURN_IF_ERROR(ended.status());
   ASSIGN_OR_RETURN(const auto nodes, ReportsOf(client, *ended));
   if (line.json) {
-    Json json = Json::array();
-    for (const v1::NodeConformance& node : nodes) json.push_back(ToJson(node));
-    console.out << Dump(json);
+    console.out << ListJson(nodes);
   } else if (nodes.size() == 1) {
     console.out << NodeConformanceTable(nodes.front(), absl::Now(), console.width);
   } else if (!nodes.empty()) {
@@ -114,9 +118,7 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line,
   if (arguments.junit) return UsageError("--junit needs a node", "Name the node, then --junit.");
   ASSIGN_OR_RETURN(const auto nodes, client.List());
   if (line.json) {
-    Json json = Json::array();
-    for (const v1::NodeConformance& node : nodes) json.push_back(ToJson(node));
-    console.out << Dump(json);
+    console.out << ListJson(nodes);
   } else if (nodes.empty()) {
     PrintMessage(console, "No node has a report. Run the probes: muster conformance run --help");
   } else {

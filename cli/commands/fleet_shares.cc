@@ -8,10 +8,9 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/rpc/job_client.h"
+#include "cli/rpc/operator_channel.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
-#include "services/common/rpc/channel.h"
-#include "services/common/rpc/channel_target.h"
 #include "services/common/shares/share_transfer.h"
 
 namespace muster::cli {
@@ -25,14 +24,7 @@ struct FleetShares::State {
   explicit State(const OperatorContext& context)
       : jobs(context),
         subject(absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ", "))),
-        transfer(MakeChannel(
-                     ParseTargets(context.relay_targets),
-                     MakeChannelCredentials(
-                         ChannelIdentity{
-                             context.fleet, context.fleet_ca_pem, context.certificate_chain_pem,
-                             std::string(context.private_key_pem.view()), std::string(kRootRelay)},
-                         {ServiceRole::kRelay})),
-                 stopper),
+        transfer(MakeOperatorChannel(context, context.relay_targets, ServiceRole::kRelay), stopper),
         hook([this] { stopper.Stop(); }) {}
 
   JobClient jobs;

@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/operator_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/archives.grpc.pb.h"
 #include "muster/v1/audit.grpc.pb.h"
@@ -29,8 +30,6 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/results.h"
 #include "services/common/rpc/call_end.h"
-#include "services/common/rpc/channel.h"
-#include "services/common/rpc/channel_target.h"
 
 namespace muster::cli {
 namespace {
@@ -127,17 +126,9 @@ struct Client::Stubs {
   explicit Stubs(const OperatorContext& context)
       : aggregator_target(absl::StrJoin(context.aggregator_targets, ", ")),
         status_target(absl::StrJoin(context.status_targets, ", ")) {
-    const ChannelIdentity identity{
-        .fleet = context.fleet,
-        .fleet_ca_pem = context.fleet_ca_pem,
-        .certificate_chain_pem = context.certificate_chain_pem,
-        .private_key_pem = std::string(context.private_key_pem.view()),
-    };
     const auto aggregator =
-        MakeChannel(ParseTargets(context.aggregator_targets),
-                    MakeChannelCredentials(identity, {ServiceRole::kAggregator}));
-    const auto status = MakeChannel(ParseTargets(context.status_targets),
-                                    MakeChannelCredentials(identity, {ServiceRole::kStatus}));
+        MakeOperatorChannel(context, context.aggregator_targets, ServiceRole::kAggregator);
+    const auto status = MakeOperatorChannel(context, context.status_targets, ServiceRole::kStatus);
     runs = v1::RunService::NewStub(aggregator);
     results = v1::ResultService::NewStub(aggregator);
     archives = v1::ArchiveService::NewStub(aggregator);

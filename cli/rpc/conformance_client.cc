@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "cli/rpc/jobs_channel.h"
+#include "cli/rpc/operator_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"

@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
-#include "cli/rpc/jobs_channel.h"
+#include "cli/rpc/operator_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/contents.grpc.pb.h"
 #include "services/common/base/crc32c.h"
@@ -45,7 +45,8 @@ struct ContentClient::Stub {
 };
 
 ContentClient::ContentClient(const OperatorContext& context) : stub_(std::make_unique<Stub>()) {
-  stub_->contents = v1::ContentService::NewStub(MakeJobsChannel(context));
+  stub_->contents = v1::ContentService::NewStub(
+      MakeOperatorChannel(context, context.jobs_targets, ServiceRole::kJobs));
   stub_->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
 }
 

@@ -8,7 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
 #include "cli/rpc/id_prefix.h"
-#include "cli/rpc/jobs_channel.h"
+#include "cli/rpc/operator_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/deployments.grpc.pb.h"
 #include "muster/v1/secrets.grpc.pb.h"

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
+#include "cli/rpc/operator_channel.h"
 #include "cli/rpc/retry_period.h"
 #include "cli/rpc/unary_call.h"
 #include "cli/rpc/watch_retry.h"
@@ -18,8 +19,6 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 #include "services/common/rpc/call_end.h"
-#include "services/common/rpc/channel.h"
-#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/connection_error.h"
 
 namespace muster::cli {
@@ -55,11 +54,7 @@ struct JobClient::Stubs {
 };
 
 JobClient::JobClient(const OperatorContext& context) : stubs_(std::make_unique<Stubs>()) {
-  const ChannelIdentity identity = {
-      context.fleet, context.fleet_ca_pem, context.certificate_chain_pem,
-      std::string(context.private_key_pem.view()), std::string(kRootRelay)};
-  const auto relay = MakeChannel(ParseTargets(context.relay_targets),
-                                 MakeChannelCredentials(identity, {ServiceRole::kRelay}));
+  const auto relay = MakeOperatorChannel(context, context.relay_targets, ServiceRole::kRelay);
   stubs_->jobs = v1::JobService::NewStub(relay);
   stubs_->attachment = v1::AttachService::NewStub(relay);
   stubs_->relay = absl::StrCat("the relay at ", absl::StrJoin(context.relay_targets, ", "));

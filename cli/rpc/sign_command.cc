@@ -7,14 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
+#include "cli/rpc/operator_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/identity.h"
 #include "services/common/identity/target_set.h"
-#include "services/common/rpc/channel.h"
-#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
@@ -25,12 +24,8 @@ absl::StatusOr<v1::CommandCertificate> IssueCertificate(const OperatorContext& c
   ASSIGN_OR_RETURN(const auto public_pem, key.public_key().ToPem());
   v1::IssueCommandCertificateRequest request;
   request.set_public_key_pem(public_pem);
-  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
-                                    context.certificate_chain_pem,
-                                    std::string(context.private_key_pem.view()), ""};
   const auto aggregator = v1::IdentityService::NewStub(
-      MakeChannel(ParseTargets(context.aggregator_targets),
-                  MakeChannelCredentials(identity, {ServiceRole::kAggregator})));
+      MakeOperatorChannel(context, context.aggregator_targets, ServiceRole::kAggregator));
   return CallUnary(
       *aggregator, &v1::IdentityService::Stub::IssueCommandCertificate, request,
       absl::StrCat("the aggregator at ", absl::StrJoin(context.aggregator_targets, ", ")));

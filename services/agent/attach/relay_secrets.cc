@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "muster/v1/secrets.grpc.pb.h"
+#include "services/agent/attach/stoppable_call.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
@@ -20,7 +20,6 @@
 #include "services/common/errors/templates.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/jobs/secrets_exchange.h"
-#include "services/common/rpc/call_later.h"
 
 namespace muster {
 namespace {
@@ -28,41 +27,17 @@ namespace {
 constexpr int64_t kMaxPem = 64 * 1024;
 constexpr std::chrono::seconds kCallLimit{15};
 constexpr BackoffOptions kRetry = {absl::Milliseconds(200), absl::Seconds(5)};
-// How often a waiting thread checks whether it was stopped.
-constexpr absl::Duration kCheckStop = absl::Milliseconds(100);
 // An answer that does not arrive until then may still be sent again (kMaxSecretReads).
 constexpr int kMaxTries = 9;
-
-// The answer to a call, which may arrive when nothing waits for it any more.
-struct Answer {
-  Mutex mutex;
-  CondVar arrived;
-  std::optional<absl::StatusOr<v1::FetchSecretsResponse>> result ABSL_GUARDED_BY(mutex);
-};
 
 absl::StatusOr<v1::FetchSecretsResponse> CallRelay(const std::shared_ptr<grpc::Channel>& channel,
                                                    const v1::FetchSecretsRequest& request,
                                                    const std::function<bool()>& stopped) {
-  const auto answer = std::make_shared<Answer>();
-  CallLater<v1::SecretService, v1::FetchSecretsRequest, v1::FetchSecretsResponse>(
-      channel, &AsyncStub<v1::SecretService>::FetchSecrets, request, kCallLimit,
-      [answer](absl::Status status, v1::FetchSecretsResponse response) {
-        MutexLock lock(answer->mutex);
-        if (status.ok()) {
-          answer->result.emplace(std::move(response));
-        } else {
-          answer->result.emplace(std::move(status));
-        }
-        answer->arrived.NotifyAll();
-      });
-  MutexLock lock(answer->mutex);
-  while (!answer->result) {
-    if (stopped()) return errors::SecretUnavailable("the job was stopped");
-    answer->arrived.WaitFor(
-        answer->mutex, kCheckStop,
-        [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(answer->mutex) { return answer->result.has_value(); });
-  }
-  return *std::move(answer->result);
+  auto response =
+      CallUntilStopped<v1::SecretService, v1::FetchSecretsRequest, v1::FetchSecretsResponse>(
+          channel, &AsyncStub<v1::SecretService>::FetchSecrets, request, kCallLimit, stopped);
+  if (!response.ok() && stopped()) return errors::SecretUnavailable("the job was stopped");
+  return response;
 }
 
 // The relay may not know yet that this node is attached to it, after a restart or a move.
@@ -83,7 +58,7 @@ bool Pause(absl::Duration time, const std::function<bool()>& stopped) {
   while (!stopped()) {
     const absl::Duration left = end - SystemClock().MonotonicNow();
     if (left <= absl::ZeroDuration()) return true;
-    absl::SleepFor(std::min(left, kCheckStop));
+    absl::SleepFor(std::min(left, kLookForStop));
   }
   return false;
 }
