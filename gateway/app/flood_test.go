@@ -64,8 +64,9 @@ func TestFloodIsCountedAndRefusedAtAllListeners(t *testing.T) {
 	if text, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(text), "HTTP/1.1 429 ") || !strings.Contains(string(text), "TOO_MANY_FRAMES") {
 		t.Errorf("%v %s", err, text)
 	}
+	// A client may try again over a new connection, which is refused, too.
 	mustertest.Await(t, "both refusals are counted", func() bool {
-		return w.metric("refused_handshakes_total", `listener="main",reason="flood"`) == 1 &&
+		return w.metric("refused_handshakes_total", `listener="main",reason="flood"`) >= 1 &&
 			w.metric("refused_handshakes_total", `listener="status",reason="flood"`) >= 1
 	})
 	if a := call(t, w.operator(alice+"2"), "GET", w.url("/api/v1/runs"), nil); a.code != 200 {
