@@ -33,6 +33,14 @@ absl::Status TooManyVersions(std::string_view what, int64_t limit);
 absl::Status InvalidParameters(std::string_view problems);
 // INVALID_ARGUMENT, INVALID_FILES.
 absl::Status InvalidFiles(std::string_view why);
+// INVALID_ARGUMENT, INVALID_BUILD.
+absl::Status InvalidBuild(std::string_view why);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status SetByBuild(std::string_view field);
+// FAILED_PRECONDITION, TYPE_NOT_BUILDABLE.
+absl::Status TypeNotBuildable(std::string_view type);
+// ALREADY_EXISTS, VERSION_EXISTS.
+absl::Status TemplateSourceDiffers(std::string_view version);
 // INVALID_ARGUMENT, INVALID_COMMAND.
 absl::Status InvalidDeployment(std::string_view why);
 // NOT_FOUND, DEPLOYMENT_NOT_FOUND.
@@ -49,6 +57,8 @@ absl::Status DeploymentNotEnded(std::string_view deployment);
 absl::Status NotRetriable(std::string_view deployment, std::string_view why);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status BuildNotRetriable(std::string_view deployment);
 // FAILED_PRECONDITION, NO_DESTROY_ACTION.
 absl::Status NoDestroyAction(std::string_view type);
 // FAILED_PRECONDITION, NOTHING_TO_DESTROY.

@@ -30,7 +30,8 @@ absl::Status Refuse(std::string_view path, std::string_view why) {
   return errors::InvalidFiles(absl::StrCat("\"", CleanUtf8(path), "\" ", ToAbsl(why)));
 }
 
-// Returns why the path is not as Command.File of jobs.proto describes it; empty if it is.
+}  // namespace
+
 std::string WhyInvalidPath(std::string_view path) {
   if (path.size() > kMaxPath) return absl::StrCat("has more than ", kMaxPath, " bytes");
   if (!IsPrintable(path)) return "has a control character, or is not UTF-8";
@@ -42,8 +43,6 @@ std::string WhyInvalidPath(std::string_view path) {
   }
   return "";
 }
-
-}  // namespace
 
 absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
   if (files.size() > kMaxFiles) {

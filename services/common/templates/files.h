@@ -4,6 +4,9 @@
 
 #include <google/protobuf/repeated_field.h>
 
+#include <string>
+#include <string_view>
+
 #include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
 
@@ -16,6 +19,9 @@ inline constexpr int kMaxFiles = 1'000;
 // folder to which they are written, and no file is written twice. INVALID_ARGUMENT (INVALID_FILES);
 // the message names the file.
 absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files);
+
+// Returns why a path is not one of Command.File; empty if it is.
+std::string WhyInvalidPath(std::string_view path);
 
 }  // namespace muster
 

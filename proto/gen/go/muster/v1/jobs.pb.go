@@ -220,7 +220,7 @@ type Command struct {
 	Job     string           `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	Targets *Command_Targets `protobuf:"bytes,3,opt,name=targets,proto3" json:"targets,omitempty"`
 	// The action that the node's policy checks: "exec" for commands of operators, "container" for those in a container,
-	// "deployment" for those of a deployment, "rudder" for remote runs of Rudder's API.
+	// "deployment" for those of a deployment, "build" for the build of an image, "rudder" for remote runs of Rudder's API.
 	Action string `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	// The program and its arguments: at most 1,000, at most 64 KiB in total. No shell is involved. In a container it may be
 	// empty, for the command of the image.
@@ -1705,8 +1705,10 @@ func (x *Command_Variable) GetValue() string {
 type Command_Container struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An image by its content: NAME@sha256:DIGEST, or sha256:ID for one that the node has. At most 512 characters.
-	Image         string              `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
-	Deployment    *Command_Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	Image      string              `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	Deployment *Command_Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// An image that is built from `image`, instead of a container.
+	Build         *Command_Build `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1755,6 +1757,185 @@ func (x *Command_Container) GetDeployment() *Command_Deployment {
 	return nil
 }
 
+func (x *Command_Container) GetBuild() *Command_Build {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
+// The origin of the files of a build.
+type Command_Source struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "folder", "zip", "tar" or "git".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Of the files, in lower-case hex: the SHA-256 of a line "<path>\n<size> <mode> <SHA-256 of the content>\n" for each,
+	// sorted by path. Numbers are decimal, the mode is "x" for an executable file, else "-".
+	Sha256 string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Only of "git": the address, the commit (40 or 64 lower-case hex digits), and the folder in it; empty: all of it.
+	Url           string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	Commit        string `protobuf:"bytes,4,opt,name=commit,proto3" json:"commit,omitempty"`
+	Folder        string `protobuf:"bytes,5,opt,name=folder,proto3" json:"folder,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_Source) Reset() {
+	*x = Command_Source{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_Source) ProtoMessage() {}
+
+func (x *Command_Source) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_Source.ProtoReflect.Descriptor instead.
+func (*Command_Source) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+}
+
+func (x *Command_Source) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Command_Source) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Command_Source) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Command_Source) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *Command_Source) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+// An image with the files of a template, on top of the image of its type. One node builds it, pushes it to a registry, and
+// returns it as the output "image": NAME@sha256:DIGEST.
+type Command_Build struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The build's id: 32 random lower-case hex digits. It is that of its deployment.
+	Build string `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
+	// The documents, as in Deployment. The template has neither an image nor a source.
+	TypeDocument     string `protobuf:"bytes,2,opt,name=type_document,json=typeDocument,proto3" json:"type_document,omitempty"`
+	TemplateDocument string `protobuf:"bytes,3,opt,name=template_document,json=templateDocument,proto3" json:"template_document,omitempty"`
+	// As in Deployment; at least one.
+	Files  []*Command_File `protobuf:"bytes,4,rep,name=files,proto3" json:"files,omitempty"`
+	Source *Command_Source `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	// The name of the image with its registry, without tag and digest: "registry.example/templates/web". At most 255
+	// characters.
+	Repository    string `protobuf:"bytes,6,opt,name=repository,proto3" json:"repository,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_Build) Reset() {
+	*x = Command_Build{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_Build) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_Build) ProtoMessage() {}
+
+func (x *Command_Build) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_Build.ProtoReflect.Descriptor instead.
+func (*Command_Build) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
+}
+
+func (x *Command_Build) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *Command_Build) GetTypeDocument() string {
+	if x != nil {
+		return x.TypeDocument
+	}
+	return ""
+}
+
+func (x *Command_Build) GetTemplateDocument() string {
+	if x != nil {
+		return x.TemplateDocument
+	}
+	return ""
+}
+
+func (x *Command_Build) GetFiles() []*Command_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Command_Build) GetSource() *Command_Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Command_Build) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
 // A file that a deployment brings.
 type Command_File struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1769,7 +1950,7 @@ type Command_File struct {
 
 func (x *Command_File) Reset() {
 	*x = Command_File{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1962,7 @@ func (x *Command_File) String() string {
 func (*Command_File) ProtoMessage() {}
 
 func (x *Command_File) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1975,7 @@ func (x *Command_File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_File.ProtoReflect.Descriptor instead.
 func (*Command_File) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 5}
 }
 
 func (x *Command_File) GetPath() string {
@@ -1841,7 +2022,7 @@ type Command_Deployment struct {
 
 func (x *Command_Deployment) Reset() {
 	*x = Command_Deployment{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +2034,7 @@ func (x *Command_Deployment) String() string {
 func (*Command_Deployment) ProtoMessage() {}
 
 func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +2047,7 @@ func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
 func (*Command_Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 6}
 }
 
 func (x *Command_Deployment) GetDeployment() string {
@@ -1920,7 +2101,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1932,7 +2113,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1966,7 +2147,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1978,7 +2159,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2201,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2032,7 +2213,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2062,7 +2243,8 @@ func (x *JobRecord_Cut) GetRecordsSha256() []byte {
 	return nil
 }
 
-// The outputs of a deployment: those of its template that the container wrote. At most one for each node.
+// The outputs of a deployment: those of its template that the container wrote, or "image" of a build. At most one for
+// each node.
 type JobRecord_Outputs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sorted by name; at most 64, and 32 KiB in total.
@@ -2073,7 +2255,7 @@ type JobRecord_Outputs struct {
 
 func (x *JobRecord_Outputs) Reset() {
 	*x = JobRecord_Outputs{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2085,7 +2267,7 @@ func (x *JobRecord_Outputs) String() string {
 func (*JobRecord_Outputs) ProtoMessage() {}
 
 func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2319,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2149,7 +2331,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2395,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2225,7 +2407,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2328,7 +2510,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2340,7 +2522,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2577,7 @@ type JobRecord_Outputs_Output struct {
 
 func (x *JobRecord_Outputs_Output) Reset() {
 	*x = JobRecord_Outputs_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2589,7 @@ func (x *JobRecord_Outputs_Output) String() string {
 func (*JobRecord_Outputs_Output) ProtoMessage() {}
 
 func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2632,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2644,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2511,7 +2693,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2705,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2746,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xbf\b\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdc\v\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2588,12 +2770,28 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x1a4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\x1a`\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x1a\x90\x01\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12=\n" +
 	"\n" +
 	"deployment\x18\x02 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
-	"deployment\x1aT\n" +
+	"deployment\x12.\n" +
+	"\x05build\x18\x03 \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x1av\n" +
+	"\x06Source\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x12\x16\n" +
+	"\x06commit\x18\x04 \x01(\tR\x06commit\x12\x16\n" +
+	"\x06folder\x18\x05 \x01(\tR\x06folder\x1a\xf1\x01\n" +
+	"\x05Build\x12\x14\n" +
+	"\x05build\x18\x01 \x01(\tR\x05build\x12#\n" +
+	"\rtype_document\x18\x02 \x01(\tR\ftypeDocument\x12+\n" +
+	"\x11template_document\x18\x03 \x01(\tR\x10templateDocument\x12-\n" +
+	"\x05files\x18\x04 \x03(\v2\x17.muster.v1.Command.FileR\x05files\x121\n" +
+	"\x06source\x18\x05 \x01(\v2\x19.muster.v1.Command.SourceR\x06source\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x06 \x01(\tR\n" +
+	"repository\x1aT\n" +
 	"\x04File\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1e\n" +
@@ -2794,7 +2992,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -2819,78 +3017,83 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Targets)(nil),            // 20: muster.v1.Command.Targets
 	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
 	(*Command_Container)(nil),          // 22: muster.v1.Command.Container
-	(*Command_File)(nil),               // 23: muster.v1.Command.File
-	(*Command_Deployment)(nil),         // 24: muster.v1.Command.Deployment
-	(*JobRecord_Started)(nil),          // 25: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 26: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 27: muster.v1.JobRecord.Cut
-	(*JobRecord_Outputs)(nil),          // 28: muster.v1.JobRecord.Outputs
-	(*JobRecord_RecordsSignature)(nil), // 29: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 30: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 31: muster.v1.JobRecord.Branch
-	(*JobRecord_Outputs_Output)(nil),   // 32: muster.v1.JobRecord.Outputs.Output
-	(*JobCommand_Target)(nil),          // 33: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 34: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 35: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 36: google.protobuf.Duration
+	(*Command_Source)(nil),             // 23: muster.v1.Command.Source
+	(*Command_Build)(nil),              // 24: muster.v1.Command.Build
+	(*Command_File)(nil),               // 25: muster.v1.Command.File
+	(*Command_Deployment)(nil),         // 26: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 27: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 28: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 29: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 30: muster.v1.JobRecord.Outputs
+	(*JobRecord_RecordsSignature)(nil), // 31: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 32: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 33: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 34: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 35: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 36: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 37: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	35, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	35, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	36, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	37, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	37, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	38, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	36, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	38, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
 	5,  // 11: muster.v1.CancelJobRequest.submission:type_name -> muster.v1.SubmitJobRequest
-	35, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	35, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	37, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	37, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	35, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	37, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 17: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	35, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	25, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	26, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	27, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	30, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	31, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	28, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	37, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	27, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	28, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	29, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	32, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	33, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	30, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
 	14, // 25: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
 	4,  // 26: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	33, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	36, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	36, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	36, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	36, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	34, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	24, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
-	23, // 34: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	35, // 35: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 36: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	32, // 37: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 38: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	36, // 39: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	29, // 40: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 41: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 42: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 43: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 44: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 45: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 46: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 47: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 48: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 49: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 50: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	46, // [46:51] is the sub-list for method output_type
-	41, // [41:46] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	35, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	38, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	38, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	38, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	38, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	36, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	26, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	24, // 34: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
+	25, // 35: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
+	23, // 36: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
+	25, // 37: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
+	37, // 38: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 39: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	34, // 40: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 41: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	38, // 42: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	31, // 43: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 44: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 45: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 46: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 47: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 48: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 49: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 50: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 51: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 52: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 53: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	49, // [49:54] is the sub-list for method output_type
+	44, // [44:49] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -2912,7 +3115,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
