@@ -32,7 +32,8 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                         .executor = &runtime.executor,
                         .max_parallel = options.parallel,
                         .sign = SignerOfFolder(options.identity_folder, folder.fleet),
-                        .docker_socket = options.docker_socket};
+                        .docker_socket = options.docker_socket,
+                        .registry_credentials = options.registry_credentials};
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);

@@ -10,9 +10,10 @@
 namespace muster {
 
 struct AttachOptions {
-  std::string folder;         // made by `muster node join`
-  size_t parallel = 16;       // commands at the same time; more wait
-  std::string docker_socket;  // of the daemon that runs containers
+  std::string folder;                // made by `muster node join`
+  size_t parallel = 16;              // commands at the same time; more wait
+  std::string docker_socket;         // of the daemon that runs containers
+  std::string registry_credentials;  // a file; it need not exist
 };
 
 // Keeps the node of the folder attached, runs its jobs and renews its identity, until SIGTERM or

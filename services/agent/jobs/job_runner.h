@@ -45,6 +45,7 @@ struct JobRunnerOptions {
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
   std::string docker_socket = "/var/run/docker.sock";  // the daemon that runs containers
+  std::string registry_credentials;  // a file (registry_credentials.h); empty: none
   // When containers without a job are removed, for the first time.
   absl::Duration first_sweep = absl::Minutes(1);
 };
