@@ -205,9 +205,9 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	deploy := "deploy hi --set name=Ada --node n1"
 	var deployed shownDeployment
 	check(t, f.JSON(&deployed, append(strings.Fields(deploy), "--json")...))
-	// The helpers above, share_test.go, exec_test.go, attach_test.go, backup_test.go, deployment_test.go and deployment_retry_test.go read
+	// The helpers above, share_test.go, exec_test.go, attach_test.go, backup_test.go, deployment_test.go, deployment_retry_test.go and build_test.go read
 	// the JSON of these commands.
-	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs\ndeployment retry\ndeployment destroy"
+	tested := "run\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs\ndeployment retry\ndeployment destroy\ntemplate build"
 	for _, command := range []string{
 		"type push " + greet, "type list", "type show greet", "template create -f " + hi, "template list", "template show hi", "template diff hi hi", "type diff greet greet",
 		deploy, "deployment list", "deployment show " + deployed.Deployment, "deployment outputs " + deployed.Deployment,
