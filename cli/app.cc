@@ -16,6 +16,7 @@
 #include "cli/commands/agent_commands.h"
 #include "cli/commands/audit_commands.h"
 #include "cli/commands/backup_commands.h"
+#include "cli/commands/conformance_commands.h"
 #include "cli/commands/credentials_commands.h"
 #include "cli/commands/dashboard_commands.h"
 #include "cli/commands/deploy_command.h"
@@ -30,6 +31,7 @@
 #include "cli/commands/retention_commands.h"
 #include "cli/commands/retrieve_commands.h"
 #include "cli/commands/run_commands.h"
+#include "cli/commands/secret_commands.h"
 #include "cli/commands/service_commands.h"
 #include "cli/commands/share_commands.h"
 #include "cli/commands/status_commands.h"
@@ -289,7 +291,9 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddJobCommands(*line);
   AddTemplateCommands(*line);
   AddDeployCommand(*line);
+  AddSecretCommands(*line);
   AddDeploymentCommands(*line);
+  AddConformanceCommands(*line);
   AddShareCommands(*line);
   AddTokenCommands(*line);
   AddNodeCommands(*line);

@@ -98,6 +98,8 @@ class Backup {
     std::error_code ignored;
     if (!fs::exists(fs::path(home_) / kJobsDatabase, ignored)) return absl::OkStatus();
     RETURN_IF_ERROR(CopyDatabase(kJobsDatabase));
+    // A content is stored before its row, and none that a deployment names is removed.
+    RETURN_IF_ERROR(VisitContents(home_, [this](const std::string& path) { return Copy(path); }));
     return Add(kJobsDatabase, DigestFile(PathInBackup(folder_, kJobsDatabase)));
   }
 

@@ -127,6 +127,7 @@ TEST_F(HomeBackupTest, RestoredHomeHasTheStateWithoutWhatIsInTransit) {
 TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
   constexpr const char* kSteps[] = {"CREATE TABLE words (word TEXT);"};
   fs::create_directories(home_ + "/jobs");
+  std::ofstream(home_ + "/jobs/store.key") << "the key of the secrets in it";
   const auto open = sqlite::LocalDatabase::Open(home_ + "/jobs/jobs.db", kSteps);
   ASSERT_TRUE(open.ok()) << open.status();
   ASSERT_TRUE((*open)
@@ -137,6 +138,7 @@ TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
                   .ok());
   ASSERT_TRUE(MakeBackup().ok());
   ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  EXPECT_EQ(fs::file_size(restored_ + "/jobs/store.key"), 28u);
   const auto restored = sqlite::LocalDatabase::Open(restored_ + "/jobs/jobs.db", kSteps);
   ASSERT_TRUE(restored.ok()) << restored.status();
   std::string word;
@@ -148,6 +150,24 @@ TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
                   })
                   .ok());
   EXPECT_EQ(word, "hello");
+}
+
+// An upload may be complete after the plain files were copied, and before the database was.
+TEST_F(HomeBackupTest, ContentsOfFilesAreCopiedWithoutUploads) {
+  constexpr const char* kSteps[] = {"CREATE TABLE words (word TEXT);"};
+  constexpr const char* kContent = "jobs/contents/blobs/contents/=0a/content";
+  fs::create_directories(home_ + "/jobs");
+  ASSERT_TRUE(sqlite::LocalDatabase::Open(home_ + "/jobs/jobs.db", kSteps).ok());
+  WriteFile(home_ + "/" + kContent, "bytes");
+  WriteFile(home_ + "/jobs/contents/staged/u1", "half");
+  WriteFile(home_ + "/jobs/contents/lock", "");
+  const auto report = MakeBackup();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->manifest.omitted, ::testing::Contains("jobs/contents/staged"));
+  ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
+  EXPECT_EQ(ReadFile(restored_ + "/" + kContent), "bytes");
+  EXPECT_FALSE(fs::exists(restored_ + "/jobs/contents/staged"));
+  EXPECT_FALSE(fs::exists(restored_ + "/jobs/contents/lock"));
 }
 
 // It may be a mount point, or lie in a folder of another user.

@@ -21,6 +21,7 @@ constexpr std::array kOmitted = {"agent",
                                  "aggregator/blobs/staged",
                                  "aggregator/reserve",
                                  "bin",
+                                 "jobs/contents/staged",
                                  "jobs/reserve",
                                  "log",
                                  "node",
@@ -47,7 +48,7 @@ bool IsMadeAgain(const fs::path& path) {
 
 bool IsPlain(const fs::path& path) {
   return path != kStateDatabase && path != kJobsDatabase && path != kBlobFolder &&
-         !IsOmitted(path) && !IsMadeAgain(path);
+         path != kContentFolder && !IsOmitted(path) && !IsMadeAgain(path);
 }
 
 using Admits = bool (*)(const fs::path&);
@@ -90,6 +91,10 @@ absl::Status VisitPlainFiles(const fs::path& home, const Visit& visit) {
 
 absl::Status VisitBlobs(const fs::path& home, const Visit& visit) {
   return Walk(home, kBlobFolder, [](const fs::path&) { return true; }, visit);
+}
+
+absl::Status VisitContents(const fs::path& home, const Visit& visit) {
+  return Walk(home, kContentFolder, [](const fs::path&) { return true; }, visit);
 }
 
 std::string BlobNameOf(const std::string& path) {

@@ -4,15 +4,20 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
+#include "cli/output/format.h"
 #include "services/agent/agent.h"
 #include "services/agent/agent_config.h"
 #include "services/agent/attach/run_attached.h"
 #include "services/agent/submit.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/text_values.h"
 
 namespace muster::cli {
 namespace {
+
+constexpr uint64_t kMostKeptBytes = uint64_t{1} << 50;
 
 constexpr char kExitCodes[] =
     "Exit codes: 0 committed, 2 invalid configuration, 10 delivered as an error result, "
@@ -25,6 +30,41 @@ void AddConfigOption(CLI::App& command, std::string& file) {
                   "The file from `muster credentials export`; the environment overrides it "
                   "(default: only the environment)")
       ->type_name(kFileValue);
+}
+
+struct KeptArguments {
+  std::string bytes = "1GiB";
+  std::string age = "24h";
+};
+
+absl::Status SetKept(const KeptArguments& arguments, AttachOptions& options) {
+  const auto bytes = ParseByteSize(arguments.bytes);
+  if (!bytes || *bytes > kMostKeptBytes) {
+    return UsageError(absl::StrCat("--kept-bytes: \"", arguments.bytes, "\" is not a size"),
+                      "Write a number with a unit, such as 1GiB, or 0 to keep nothing.");
+  }
+  const auto age = DurationArgument(arguments.age);
+  if (!age.ok()) {
+    return UsageError(absl::StrCat("--kept-age: \"", arguments.age, "\" is not a duration"),
+                      "Write a number with a unit, such as 24h.");
+  }
+  options.max_kept_bytes = static_cast<int64_t>(*bytes);
+  options.max_kept_age = *age;
+  return absl::OkStatus();
+}
+
+void AddKeptOptions(CLI::App& command, KeptArguments& arguments) {
+  command
+      .add_option("--kept-bytes", arguments.bytes,
+                  "The most bytes of committed results that the node keeps, in case that the "
+                  "stored ones are damaged; never more than a tenth of the free disk space "
+                  "(default: 1GiB; 0: none)")
+      ->type_name("SIZE");
+  command
+      .add_option("--kept-age", arguments.age,
+                  "How long the node keeps a committed result; at most an hour after the end of "
+                  "its run (default: 24h)")
+      ->type_name("DURATION");
 }
 
 void AddAttach(CommandLine& line, CLI::App& agent) {
@@ -55,7 +95,10 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   "The credentials of registries, in the format of Docker's config.json (default: "
                   "registry.json in the folder)")
       ->type_name(kFileValue);
-  SetAction(line, command, [options](Console&) -> absl::StatusOr<int> {
+  const auto kept = std::make_shared<KeptArguments>();
+  AddKeptOptions(command, *kept);
+  SetAction(line, command, [options, kept](Console&) -> absl::StatusOr<int> {
+    RETURN_IF_ERROR(SetKept(*kept, *options));
     options->folder = NodeFolderPath(options->folder, ::getenv);
     if (options->registry_credentials.empty()) {
       options->registry_credentials = options->folder + "/registry.json";

@@ -1,10 +1,13 @@
 #include "cli/commands/deploy_command.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "cli/commands/deployment_files.h"
 #include "cli/commands/deployment_run.h"
@@ -13,20 +16,24 @@
 #include "cli/interrupt.h"
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
+#include "cli/output/progress_bar.h"
+#include "cli/rpc/content_client.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
-#include "cli/rpc/sign_command.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
-#include "services/common/rpc/proto_time.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/templates/exact_json.h"
+#include "services/common/templates/files.h"
+#include "services/common/templates/secrets.h"
 
 namespace muster::cli {
 namespace {
 
-constexpr absl::Duration kDefaultDeadline = absl::Hours(1);
 constexpr size_t kMaxValue = size_t{32} << 10;
+// The fields of a command beside its deployment have fewer bytes.
+constexpr size_t kOtherFields = size_t{4} << 10;
 
 struct DeployArguments {
   std::string subject;  // a template, or files with --type
@@ -37,6 +44,7 @@ struct DeployArguments {
   std::vector<std::string> values;
   std::vector<std::string> texts;
   std::vector<std::string> text_files;
+  std::vector<std::string> secrets;
   RolloutArguments run;
 };
 
@@ -90,32 +98,71 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
   return ExactJsonText(json);
 }
 
-// Reads the parameters and files. With --type, the argument names files.
-absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments) {
+// Reads NAME=SECRET or NAME=SECRET@VERSION.
+absl::Status AddSecret(const std::string& text, v1::PlanDeploymentRequest* wanted) {
+  ASSIGN_OR_RETURN(const auto parts, SplitValue("--secret", text));
+  const size_t at = parts.second.find('@');
+  v1::Command::SecretReference& secret = *wanted->add_secrets();
+  secret.set_name(parts.first);
+  secret.set_secret(parts.second.substr(0, at));
+  int64_t version = 0;
+  const bool has_version = at != std::string::npos;
+  if (!IsSecretName(secret.secret()) ||
+      (has_version && (!absl::SimpleAtoi(parts.second.substr(at + 1), &version) || version < 1))) {
+    return UsageError(absl::StrCat("--secret: \"", Printable(parts.second), "\" names no secret"),
+                      "Name a stored secret, such as --secret db=prod/db or db=prod/db@3.");
+  }
+  secret.set_version(version);
+  return absl::OkStatus();
+}
+
+// Reads the parameters and the list of files. With --type, the argument names files.
+absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& arguments,
+                                                 std::vector<LocalFile>& files) {
   v1::PlanDeploymentRequest wanted;
   wanted.set_type(arguments.type);
   if (arguments.type.empty()) wanted.set_template_(arguments.subject);
   wanted.set_action(arguments.action);
   ASSIGN_OR_RETURN(*wanted.mutable_parameters(), ParametersOf(arguments));
-  const std::string& files = arguments.type.empty() ? arguments.files_path : arguments.subject;
-  if (files.empty()) return wanted;
-  ASSIGN_OR_RETURN(*wanted.mutable_files(), ReadDeploymentFiles(files));
+  for (const std::string& secret : arguments.secrets) RETURN_IF_ERROR(AddSecret(secret, &wanted));
+  const std::string& path = arguments.type.empty() ? arguments.files_path : arguments.subject;
+  if (path.empty()) return wanted;
+  ASSIGN_OR_RETURN(files, ReadDeploymentFiles(path));
+  *wanted.mutable_files() = FilesOf(files);
   return wanted;
 }
 
-absl::StatusOr<v1::CreateDeploymentRequest> RequestFor(const OperatorContext& context,
-                                                       DeploymentClient& client,
-                                                       const DeployArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
-  ASSIGN_OR_RETURN(const auto plan, client.Plan(wanted));
-  const absl::Duration time_limit =
-      plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
-  ASSIGN_OR_RETURN(auto command,
-                   MakeCommand(plan.image(), plan.deployment(), time_limit, arguments.run));
-  command.mutable_targets()->set_all(arguments.targets.all);
-  ASSIGN_OR_RETURN(auto nodes, NamedNodes(context, arguments.targets));
-  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
-  return SignedRequest(signer, std::move(command), std::move(nodes), arguments.run);
+// Uploads the contents that are not part of the command, and that the jobs service does not have.
+absl::Status UploadFiles(Console& console, const OperatorContext& context,
+                         const std::vector<LocalFile>& files) {
+  std::vector<LocalContent> contents;
+  for (const LocalFile& file : files) {
+    if (IsStored(file.file)) {
+      contents.push_back({file.file.sha256(), file.file.size(), file.source});
+    }
+  }
+  if (contents.empty()) return absl::OkStatus();
+  ContentClient client(context);
+  ASSIGN_OR_RETURN(const auto missing, client.FindMissing(contents));
+  if (missing.empty()) return absl::OkStatus();
+  int64_t total = 0;
+  for (const LocalContent& content : missing) total += content.size;
+  ProgressBar bar(console, "files", 0, total);
+  int64_t before = 0;
+  for (const LocalContent& content : missing) {
+    RETURN_IF_ERROR(client.Upload(content, [&](int64_t bytes) { bar.Update(before + bytes); }));
+    before += content.size;
+  }
+  return absl::OkStatus();
+}
+
+// Puts small files into the command, and uploads the others.
+absl::Status PlaceFiles(Console& console, const OperatorContext& context,
+                        std::vector<LocalFile>& files, v1::Command::Deployment* content) {
+  const size_t used = content->ByteSizeLong() + kOtherFields;
+  RETURN_IF_ERROR(PutIntoCommand(used < kMaxCommand ? kMaxCommand - used : 0, files));
+  *content->mutable_files() = FilesOf(files);
+  return UploadFiles(console, context, files);
 }
 
 absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
@@ -130,7 +177,13 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
-  ASSIGN_OR_RETURN(const auto request, RequestFor(context, *client, arguments));
+  std::vector<LocalFile> files;
+  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, files));
+  const auto place_files = [&](v1::Command::Deployment* content) {
+    return PlaceFiles(console, context, files, content);
+  };
+  ASSIGN_OR_RETURN(const auto request, PlannedRequest(context, *client, wanted, place_files,
+                                                      arguments.targets, arguments.run));
   return CreateAndReport(console, line, context, *client, request, arguments.run);
 }
 
@@ -138,8 +191,8 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
   command
       .add_option(
           "TEMPLATE|FILES", arguments.subject,
-          "The template as NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the "
-          "newest version. With --type: the folder or file that an ad-hoc type runs")
+          "The template as NAME@VERSION; NAME@1.2 is the newest release 1.2.x, and NAME the "
+          "newest release. With --type: the folder or file that an ad-hoc type runs")
       ->type_name("");
   command
       .add_option("--type", arguments.type,
@@ -159,6 +212,11 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
       ->type_name("NAME=TEXT");
   command.add_option("--set-file", arguments.text_files, "A value that is the text of a file")
       ->type_name("NAME=FILE");
+  command
+      .add_option("--secret", arguments.secrets,
+                  "A stored secret for the container, as the documents name it. Without a version "
+                  "it is the newest one now")
+      ->type_name("NAME=SECRET[@VERSION]");
 }
 
 }  // namespace
@@ -172,6 +230,8 @@ void AddDeployCommand(CommandLine& line) {
            "The parameters are checked before anything runs, and again on each node. The "
            "deployment "
            "is signed with your identity, and the policy of each node decides whether it runs.\n"
+           "Files that do not fit into the command are uploaded to the jobs service first. After a "
+           "failure, run the command again: the upload continues where it ended.\n"
            "Prints the id of the deployment; with --wait its output, and what became of it. With "
            "--wait the exit code is 9 unless it succeeded on every node.",
        .example = "muster deploy web@1.4 --node n1 --set region=eu --wait\n"

@@ -2,7 +2,9 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,6 +17,7 @@
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
+#include "cli/rpc/attached.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/job_client.h"
 #include "cli/rpc/session.h"
@@ -26,6 +29,7 @@ namespace {
 
 // Enough of an id to name it in later commands; the whole one is in --json.
 constexpr size_t kShownDigits = 12;
+constexpr int kSilentNamed = 10;
 
 struct DeploymentArguments {
   std::string deployment;
@@ -39,13 +43,14 @@ using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const Depl
 struct Clients {
   std::unique_ptr<DeploymentClient> deployments;
   std::unique_ptr<JobClient> jobs;
+  OperatorContext context;
 };
 
 absl::StatusOr<Clients> OpenClients(const CommandLine& line) {
-  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   Clients clients;
-  ASSIGN_OR_RETURN(clients.deployments, DeploymentClient::Open(context));
-  clients.jobs = std::make_unique<JobClient>(context);
+  ASSIGN_OR_RETURN(clients.context, ReadCheckedContext(line.context_file));
+  ASSIGN_OR_RETURN(clients.deployments, DeploymentClient::Open(clients.context));
+  clients.jobs = std::make_unique<JobClient>(clients.context);
   return clients;
 }
 
@@ -62,7 +67,9 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto list, clients.deployments->List(request));
   if (line.json) {
     Json json = Json::array();
-    for (const v1::Deployment& deployment : list.deployments()) json.push_back(ToJson(deployment));
+    for (const v1::Deployment& deployment : list.deployments()) {
+      json.push_back(ListedJson(deployment));
+    }
     console.out << Dump(json);
     return kExitOk;
   }
@@ -108,10 +115,27 @@ std::vector<std::string> WhyWaiting(JobClient& jobs, const v1::Deployment& deplo
   return why;
 }
 
+// Names the attached nodes that have no record, for a running deployment that names no nodes.
+void NameSilentNodes(const OperatorContext& context, v1::Deployment* deployment) {
+  const bool is_running = deployment->state() == v1::DEPLOYMENT_STATE_RUNNING;
+  if (!is_running || WithoutRecord(*deployment) == 0 || !deployment->silent_nodes().empty()) return;
+  const auto attached = ListAllAttached(context);
+  if (!attached.ok()) return;
+  std::set<std::string_view> heard;
+  for (const v1::DeploymentNode& node : deployment->nodes()) heard.insert(node.node());
+  for (const auto& [name, child] : *attached) {
+    const bool is_silent = !child.is_relay() && !heard.contains(name);
+    if (is_silent && deployment->silent_nodes_size() < kSilentNamed) {
+      deployment->add_silent_nodes(name);
+    }
+  }
+}
+
 absl::StatusOr<int> Show(Console& console, const CommandLine& line,
                          const DeploymentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
-  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
+  ASSIGN_OR_RETURN(auto deployment, Find(*clients.deployments, arguments.deployment));
+  NameSilentNodes(clients.context, &deployment);
   if (line.json) {
     console.out << Dump(ToJson(deployment));
   } else {
@@ -155,10 +179,10 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line,
     PrintMessage(console, "The deployment is pending: it has no output yet.");
     return kExitOk;
   }
-  return PrintLogs(
-      console, line.json, *clients.jobs, deployment.job(), arguments.logs,
-      {.noun = "deployment",
-       .command = absl::StrCat("muster deployment logs -f ", deployment.deployment())});
+  return PrintLogs(console, line.json, *clients.jobs, deployment.job(), arguments.logs,
+                   {.noun = "deployment",
+                    .command = absl::StrCat("muster deployment logs -f ", deployment.deployment()),
+                    .list = absl::StrCat("muster deployment show ", deployment.deployment())});
 }
 
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
+#include "services/common/base/sha256.h"
+#include "services/common/templates/files.h"
 
 namespace muster::cli {
 namespace {
@@ -17,6 +19,8 @@ namespace {
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+std::string DigestOf(const std::string& bytes) { return DigestBytes(Sha256::Of(bytes)); }
 
 class DeploymentFilesTest : public ::testing::Test {
  protected:
@@ -46,12 +50,16 @@ TEST_F(DeploymentFilesTest, FolderIsReadWithItsSubfolders) {
     const auto files = ReadDeploymentFiles(folder);
     ASSERT_TRUE(files.ok()) << files.status();
     std::vector<std::string> paths;
-    for (const v1::Command::File& file : *files) paths.push_back(file.path());
+    for (const LocalFile& file : *files) paths.push_back(file.file.path());
     ASSERT_THAT(paths, ElementsAre(".hidden", "main.sh", "roles.yaml", "roles/web/tasks.yaml"))
         << folder;
-    EXPECT_EQ(files->Get(0).content(), std::string("\0\xff", 2));
-    EXPECT_TRUE(files->Get(1).executable());
-    EXPECT_FALSE(files->Get(2).executable());
+    EXPECT_EQ(files->at(0).file.size(), 2);
+    EXPECT_EQ(files->at(0).file.sha256(), DigestOf(std::string("\0\xff", 2)));
+    EXPECT_EQ(files->at(0).source,
+              absl::StrCat(folder, folder.ends_with('/') ? "" : "/", ".hidden"));
+    EXPECT_TRUE(files->at(1).file.executable());
+    EXPECT_FALSE(files->at(2).file.executable());
+    EXPECT_TRUE(files->at(3).file.sha256().empty());  // it is empty
   }
 }
 
@@ -59,8 +67,8 @@ TEST_F(DeploymentFilesTest, OneFileHasItsName) {
   Write("roles/web/tasks.yaml", "x");
   const auto files = ReadDeploymentFiles(folder_ + "/roles/web/tasks.yaml");
   ASSERT_TRUE(files.ok()) << files.status();
-  ASSERT_EQ(files->size(), 1);
-  EXPECT_EQ(files->Get(0).path(), "tasks.yaml");
+  ASSERT_EQ(files->size(), 1u);
+  EXPECT_EQ(files->at(0).file.path(), "tasks.yaml");
 }
 
 TEST_F(DeploymentFilesTest, WhatIsNoRegularFileIsRefused) {
@@ -80,11 +88,47 @@ TEST_F(DeploymentFilesTest, NameThatIsNotUtf8IsRefused) {
   ExpectRefused(folder_, "is not UTF-8");
 }
 
+TEST_F(DeploymentFilesTest, SmallestFilesAreInTheCommandAsFarAsTheyFit) {
+  Write("a", std::string(1'000, 'a'));
+  Write("b", std::string(10, 'b'));
+  Write("c", std::string(500, 'c'));
+  const auto list = ReadDeploymentFiles(folder_);
+  ASSERT_TRUE(list.ok()) << list.status();
+  const auto stored_with = [&list](size_t bytes) {
+    std::vector<LocalFile> files = *list;
+    EXPECT_TRUE(PutIntoCommand(bytes, files).ok());
+    const auto in_command = FilesOf(files);
+    EXPECT_LE(in_command.Get(0).content().size() + in_command.Get(1).content().size() +
+                  in_command.Get(2).content().size(),
+              bytes);
+    EXPECT_TRUE(CheckFiles(in_command).ok());
+    std::string paths;
+    for (const v1::Command::File& file : in_command) {
+      if (IsStored(file)) paths += file.path();
+    }
+    return paths;
+  };
+  EXPECT_EQ(stored_with(0), "abc");
+  EXPECT_EQ(stored_with(14), "ac");
+  EXPECT_EQ(stored_with(600), "a");
+  EXPECT_EQ(stored_with(2'000), "");
+}
+
+TEST_F(DeploymentFilesTest, FileThatHasChangedIsRefused) {
+  Write("a", "one");
+  auto files = *ReadDeploymentFiles(folder_);
+  Write("a", "two");
+  const absl::Status status = PutIntoCommand(100, files);
+  EXPECT_EQ(ExitCodeOf(status), kExitUsage);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("has changed"));
+}
+
 TEST_F(DeploymentFilesTest, TooMuchIsRefused) {
-  Write("a", std::string(100 << 10, 'x'));
+  Write("a", std::string(200 << 10, 'x'));
   EXPECT_TRUE(ReadDeploymentFiles(folder_).ok());
-  Write("b", std::string(100 << 10, 'x'));
-  ExpectRefused(folder_, "more than 128KiB together");
+  Write("b", "");
+  fs::resize_file(folder_ + "/b", (uint64_t{1} << 30) - 100);  // sparse
+  ExpectRefused(folder_, "more than 1GiB together");
 }
 
 }  // namespace

@@ -16,11 +16,13 @@
 #include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/cli.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster::cli {
 namespace {
 
+constexpr absl::Duration kDefaultDeadline = absl::Hours(1);
 constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
 // A reachable node starts the container within this time.
 constexpr absl::Duration kStartWithin = absl::Minutes(5);
@@ -46,12 +48,21 @@ absl::StatusOr<v1::Command> TimedCommand(const std::string& image, absl::Duratio
   return command;
 }
 
-// Waits until `holds` for the deployment. CANCELLED after an interrupt.
-absl::Status Await(DeploymentClient& client, const std::string& id,
+// Waits until `holds` for the deployment, and prints why it is pending if that has changed.
+// CANCELLED after an interrupt.
+absl::Status Await(Console& console, DeploymentClient& client, const std::string& id,
                    bool (*holds)(const v1::Deployment&)) {
+  std::string printed;
   while (true) {
     ASSIGN_OR_RETURN(const auto deployment, client.GetWithoutNodes(id));
     if (holds(deployment)) return absl::OkStatus();
+    const std::string& problem = deployment.problem();
+    if (deployment.state() == v1::DEPLOYMENT_STATE_PENDING && problem != printed) {
+      printed = problem;
+      if (!problem.empty()) {
+        PrintMessage(console, absl::StrCat("The deployment is pending: ", Printable(problem)));
+      }
+    }
     if (!SleepUnlessInterrupted(kPoll)) return absl::CancelledError("interrupted");
   }
 }
@@ -88,13 +99,28 @@ absl::StatusOr<v1::Deployment> Follow(Console& console, const OperatorContext& c
                                       const RolloutArguments& arguments, bool json) {
   const std::string& id = created.deployment();
   if (!json) {
-    RETURN_IF_ERROR(Await(client, id, [](const v1::Deployment& deployment) {
+    RETURN_IF_ERROR(Await(console, client, id, [](const v1::Deployment& deployment) {
       return deployment.state() != v1::DEPLOYMENT_STATE_PENDING;
     }));
     RETURN_IF_ERROR(FollowOutput(console, context, created, nodes, arguments.parallel > 0));
   }
-  RETURN_IF_ERROR(Await(client, id, HasEnded));
-  return client.Get(id);
+  return AwaitEnd(console, client, id);
+}
+
+// Checks that the plan has the secrets that were asked for: it comes from the jobs service.
+absl::Status CheckSecrets(const v1::PlanDeploymentRequest& wanted,
+                          const v1::Command::Deployment& planned) {
+  const auto is_wanted = [&](const v1::Command::SecretReference& secret) {
+    return std::ranges::any_of(wanted.secrets(), [&](const v1::Command::SecretReference& one) {
+      return one.name() == secret.name() && one.secret() == secret.secret() &&
+             (one.version() == 0 || one.version() == secret.version());
+    });
+  };
+  if (planned.secrets_size() == wanted.secrets_size() &&
+      std::ranges::all_of(planned.secrets(), is_wanted)) {
+    return absl::OkStatus();
+  }
+  return FromService(errors::OtherSecretsReturned(), "the jobs service");
 }
 
 }  // namespace
@@ -116,6 +142,8 @@ void AddWaitOption(CLI::App& command, std::string_view what, RolloutArguments& a
 void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments) {
   AddDeadlineOption(command, deadline, arguments);
   AddPaceOptions(command, "deployment", arguments.ttl, arguments.parallel);
+  command.add_flag("--skip-conformance", arguments.skip_conformance,
+                   "Deploy also on nodes that the baseline of conformance does not admit");
   AddWaitOption(command, "deployment", arguments);
 }
 
@@ -152,7 +180,39 @@ absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& s
   request.mutable_nodes()->Assign(signed_command.nodes.begin(), signed_command.nodes.end());
   request.set_parallel(arguments.parallel);
   ToProto(ttl, request.mutable_wait());
+  request.set_skip_conformance(arguments.skip_conformance);
   return request;
+}
+
+absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext& context,
+                                                           DeploymentClient& client,
+                                                           const v1::PlanDeploymentRequest& wanted,
+                                                           PlaceFiles place_files,
+                                                           const TargetArguments& targets,
+                                                           const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(auto plan, client.Plan(wanted));
+  RETURN_IF_ERROR(CheckSecrets(wanted, plan.deployment()));
+  RETURN_IF_ERROR(place_files(plan.mutable_deployment()));
+  const absl::Duration time_limit =
+      plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
+  ASSIGN_OR_RETURN(auto command,
+                   MakeCommand(plan.image(), plan.deployment(), time_limit, arguments));
+  command.mutable_targets()->set_all(targets.all);
+  ASSIGN_OR_RETURN(auto nodes, NamedNodes(context, targets));
+  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
+  return SignedRequest(signer, std::move(command), std::move(nodes), arguments);
+}
+
+absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
+                                        const std::string& deployment) {
+  RETURN_IF_ERROR(Await(console, client, deployment, HasEnded));
+  return client.Get(deployment);
+}
+
+void ReportInterrupted(Console& console, const std::string& deployment) {
+  PrintMessage(console,
+               absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
+                            deployment, "\nCancel it: muster deployment cancel ", deployment));
 }
 
 absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
@@ -170,10 +230,7 @@ absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
   const std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
   const auto ended = Follow(console, context, client, created, nodes, arguments, line.json);
   if (Interrupted()) {
-    PrintMessage(
-        console,
-        absl::StrCat("\nIt continues. Show it: muster deployment show ", created.deployment(),
-                     "\nCancel it: muster deployment cancel ", created.deployment()));
+    ReportInterrupted(console, created.deployment());
     return kExitInterrupted;
   }
   RETURN_IF_ERROR(ended.status());

@@ -6,9 +6,12 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "cli/commands/command.h"
+#include "cli/commands/job_targets.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/sign_command.h"
 #include "muster/v1/deployments.pb.h"
@@ -21,11 +24,12 @@ struct RolloutArguments {
   std::string deadline;
   std::string ttl;
   int parallel = 0;
+  bool skip_conformance = false;
   bool wait = false;
 };
 
-// Adds --deadline, --ttl, --parallel and --wait. `deadline`: the default of --deadline, for its
-// help.
+// Adds --deadline, --ttl, --parallel, --skip-conformance and --wait. `deadline`: the default of
+// --deadline, for its help.
 void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments);
 
 // Add --deadline and --wait alone. `what` waits: "deployment" or "build".
@@ -48,6 +52,25 @@ absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& s
                                                           v1::Command command,
                                                           std::vector<std::string> nodes,
                                                           const RolloutArguments& arguments);
+
+// Places the files of a deployment: in its content, which is signed afterwards, or elsewhere.
+using PlaceFiles = absl::FunctionRef<absl::Status(v1::Command::Deployment* content)>;
+
+// Returns the signed request for what `wanted` resolves to, on these nodes.
+absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext& context,
+                                                           DeploymentClient& client,
+                                                           const v1::PlanDeploymentRequest& wanted,
+                                                           PlaceFiles place_files,
+                                                           const TargetArguments& targets,
+                                                           const RolloutArguments& arguments);
+
+// Waits until the deployment has ended, and returns it with its nodes. Prints why it is pending.
+// CANCELLED after an interrupt: the deployment continues.
+absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
+                                        const std::string& deployment);
+
+// Tells how to go on with a deployment after an interrupt.
+void ReportInterrupted(Console& console, const std::string& deployment);
 
 // Creates the deployment, and prints its id. With --wait it prints the output and the outcome
 // instead. Returns the exit code.

@@ -189,7 +189,9 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArg
   ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
   ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
   return PrintLogs(console, line.json, *client, id, arguments.logs,
-                   {.noun = "job", .command = absl::StrCat("muster job logs -f ", id)});
+                   {.noun = "job",
+                    .command = absl::StrCat("muster job logs -f ", id),
+                    .list = absl::StrCat("muster job logs ", id, " --json")});
 }
 
 // Returns the URI of an identity: `text` is one, a name with its kind, or the name of an operator.

@@ -55,7 +55,8 @@ absl::StatusOr<int> PrintLogs(Console& console, bool json, JobClient& client,
   // Every target of an ended job has a final record. Earlier records may precede
   // --position.
   if (silent.empty() || arguments.position > 0) return code;
-  return FromService(errors::NotATarget(*silent.begin()), absl::StrCat("job ", end->job()));
+  return FromService(errors::NotATarget(*silent.begin(), words.noun, words.list),
+                     absl::StrCat("job ", end->job()));
 }
 
 }  // namespace muster::cli

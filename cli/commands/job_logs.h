@@ -23,6 +23,7 @@ struct LogArguments {
 struct LogWords {
   std::string noun;     // "job"
   std::string command;  // that follows this one: "muster job logs -f ID"
+  std::string list;     // that lists its nodes: "muster job logs ID --json"
 };
 
 // Adds --follow, --node and --position. `noun`: "job" or "deployment".

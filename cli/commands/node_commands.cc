@@ -40,6 +40,7 @@ struct JoinArguments {
   std::string token_file;
   std::string node;
   std::string folder;
+  std::string link;
 };
 
 std::string FormatTime(const google::protobuf::Timestamp& time) {
@@ -76,16 +77,12 @@ std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
 }
 
-// Returns the relay to which the node is attached, or "no".
-std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
-  if (!attached) return "?";
-  const auto found = attached->find(node.name());
-  return found == attached->end() || !found->second.attached() ? "no" : found->second.relay();
-}
-
-void AddAttachment(const std::string& relay, Json* json) {
+void AddAttachment(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
+                   Json* json) {
+  const std::string relay = RelayOf(node, attached);
   (*json)["attached"] = relay != "no";
   (*json)["relay"] = relay == "no" ? "" : relay;
+  (*json)["link"] = LinkOf(node, attached);
 }
 
 void AddPresence(const v1::Node* node, Json* json) {
@@ -121,7 +118,7 @@ absl::StatusOr<int> ListNodes(Console& console, const CommandLine& line,
     Json json = Json::array();
     for (const v1::EnrolledNode& node : nodes) {
       json.push_back(ToJson(node));
-      if (attached) AddAttachment(RelayOf(node, attached), &json.back());
+      if (attached) AddAttachment(node, attached, &json.back());
       if (presences) AddPresence(FindNode(*presences, node.name()), &json.back());
       AddDuplicate(HasDuplicateAgent(node, presences, attached), &json.back());
     }
@@ -173,7 +170,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   if (line.json) {
     Json json = ToJson(node);
     AddDuplicate(duplicate, &json);
-    if (attached) AddAttachment(RelayOf(node, attached), &json);
+    if (attached) AddAttachment(node, attached, &json);
     if (presence.ok()) {
       AddPresence(&*presence, &json);
       json["events"] = Json::array();
@@ -203,6 +200,9 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
                                  node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
   }
   table.AddRow({"attached", RelayOf(node, attached)});
+  if (const std::string link = LinkOf(node, attached); !link.empty()) {
+    table.AddRow({"link", Printable(link)});
+  }
   table.AddRow({"presence", PresenceWithTime(node, presences, attached, absl::Now())});
   if (presence.ok()) {
     for (const v1::NodeEvent& event : presence->events()) {
@@ -274,7 +274,7 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
                       "Name the node, such as --node $(hostname).");
   }
   const std::string folder = NodeFolderPath(arguments.folder, ::getenv);
-  const auto joined = JoinFleet(token, node, folder);
+  const auto joined = JoinFleet(token, node, folder, arguments.link);
   if (!joined.ok()) return MarkJoinError(joined.status(), "node " + node);
   PrintMessage(console,
                absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
@@ -301,6 +301,7 @@ void AddJoin(CommandLine& line, CLI::App& group) {
                   "The name of the node (default: the name in the token)")
       ->type_name("NAME");
   AddNodeFolderOption(command, arguments->folder);
+  AddLinkOption(command, arguments->link);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }
 

@@ -59,6 +59,19 @@ std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
   return absl::StrCat(presence, " since ", HumanTime(FromProto(node->presence_since()), now));
 }
 
+std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
+  if (!attached) return "?";
+  const auto found = attached->find(node.name());
+  return found == attached->end() || !found->second.attached() ? "no" : found->second.relay();
+}
+
+std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
+  if (!attached) return "";
+  const auto found = attached->find(node.name());
+  if (found == attached->end() || !found->second.attached()) return "";
+  return found->second.link().empty() ? "direct" : found->second.link();
+}
+
 std::optional<bool> HasDuplicateAgent(const v1::EnrolledNode& enrolled,
                                       const std::optional<PresenceMap>& presences,
                                       const std::optional<AttachedMap>& attached) {

@@ -1,4 +1,4 @@
-// The presence of agents, as `muster nodes` shows it.
+// The attachment and the presence of agents, as `muster nodes` shows it.
 #ifndef MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_
 #define MUSTER_CLI_COMMANDS_NODE_PRESENCE_H_
 
@@ -16,6 +16,13 @@
 namespace muster::cli {
 
 using PresenceMap = std::map<std::string, v1::Node>;  // by node
+
+// Returns the relay to which the node is attached, or "no"; "?" without `attached`.
+std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached);
+
+// Returns the link of an attached node: "direct", or the description of its tunnel in its own
+// words. Empty for another node, and without `attached`.
+std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached);
 
 // Returns the presence as a word, empty for a node that never sent heartbeats: agents send them
 // while they work for a run. `node` is null if the status service does not know it.

@@ -23,6 +23,7 @@ struct JoinArguments {
   std::string folder;
   std::vector<std::string> advertise;
   std::vector<std::string> join_advertise;
+  std::string link;
 };
 
 absl::Status CheckAddresses(const std::string& option, const std::vector<std::string>& addresses) {
@@ -56,8 +57,8 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   RETURN_IF_ERROR(CheckAddresses("--advertise", arguments.advertise));
   RETURN_IF_ERROR(CheckAddresses("--join-advertise", arguments.join_advertise));
   ASSIGN_OR_RETURN(const auto token, ReadTokenFile(arguments.token_file));
-  const auto joined =
-      JoinAsRelay(token, {arguments.advertise, arguments.join_advertise}, arguments.folder);
+  const auto joined = JoinAsRelay(token, {arguments.advertise, arguments.join_advertise},
+                                  arguments.folder, arguments.link);
   if (!joined.ok()) return MarkJoinError(joined.status(), "relay " + token.node);
   PrintMessage(console,
                absl::StrCat("This machine is relay ", joined->name, " of fleet ", token.fleet,
@@ -108,6 +109,7 @@ void AddRelayCommands(CommandLine& line) {
                   "Addresses at which machines join through this relay (default: none)")
       ->delimiter(',')
       ->type_name("HOST:PORT,...");
+  AddLinkOption(command, arguments->link);
   SetAction(line, command, [arguments](Console& console) { return Join(console, *arguments); });
 }
 

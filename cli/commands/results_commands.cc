@@ -58,6 +58,9 @@ class OutputSink : public ByteSink {
 };
 
 std::string Detail(const v1::Result& result) {
+  if (!result.redelivery().empty()) {
+    return absl::StrCat("damaged: ", result.damage(), "; redelivery: ", result.redelivery());
+  }
   if (!result.damage().empty()) return absl::StrCat("damaged: ", result.damage());
   if (!result.error().empty()) return JoinLines(result.error());
   return result.delivery().node_unproven() ? absl::StrCat(result.file_name(), " (node unproven)")

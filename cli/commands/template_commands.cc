@@ -31,12 +31,21 @@ constexpr char kDiffDetails[] =
 
 struct DocumentArguments {
   std::string file;
+  std::string file_option;  // with --file
   std::string reference;
   std::string other;  // of diff
   std::string name;
 };
 
 using Handler = absl::StatusOr<int> (*)(Console&, const CommandLine&, const DocumentArguments&);
+
+absl::StatusOr<std::string> FileOf(const DocumentArguments& arguments) {
+  if (arguments.file.empty() == arguments.file_option.empty()) {
+    return UsageError(arguments.file.empty() ? "FILE is required" : "FILE is given twice",
+                      "Name the file of the document, as FILE or with --file.");
+  }
+  return arguments.file.empty() ? arguments.file_option : arguments.file;
+}
 
 absl::StatusOr<std::unique_ptr<DeploymentClient>> OpenClient(const CommandLine& line) {
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
@@ -114,7 +123,8 @@ std::string Indented(const std::string& document) {
 template <typename Kind>
 absl::StatusOr<int> Create(Console& console, const CommandLine& line,
                            const DocumentArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto text, ReadFileBounded(arguments.file, kMaxDocumentFile));
+  ASSIGN_OR_RETURN(const auto file, FileOf(arguments));
+  ASSIGN_OR_RETURN(const auto text, ReadFileBounded(file, kMaxDocumentFile));
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
   ASSIGN_OR_RETURN(const auto document, Kind::Create(*client, text));
   if (line.json) console.out << Dump(ToJson(document));
@@ -195,10 +205,18 @@ void AddList(CommandLine& line, CLI::App& group, const CommandText& text,
   list.add_option("--name", arguments->name, "Only the versions of this name")->type_name("NAME");
 }
 
+// Both commands accept the file in both forms.
+void AddDocument(CLI::App& command, DocumentArguments& arguments) {
+  command.add_option("FILE", arguments.file, "The document, in YAML or JSON")->type_name("");
+  command.add_option("-f,--file", arguments.file_option, "The same")->type_name(kFileValue);
+}
+
 void AddReference(CLI::App& command, const std::string& argument, std::string& reference) {
   command
-      .add_option(argument, reference,
-                  "NAME@VERSION; NAME@1.2 is the newest version 1.2.x, and NAME the newest version")
+      .add_option(
+          argument, reference,
+          "NAME@VERSION; NAME@1.2 is the newest release 1.2.x, and NAME the newest release; "
+          "a pre-release needs its whole version")
       ->required()
       ->type_name("");
 }
@@ -236,9 +254,7 @@ void AddTemplateCommands(CommandLine& line) {
                   "with this version is refused.",
        .example = "muster type push shell.yaml"},
       arguments, Create<TypeKind>);
-  push.add_option("FILE", arguments->file, "The document, in YAML or JSON")
-      ->required()
-      ->type_name("");
+  AddDocument(push, *arguments);
   AddList(line, types,
           {.name = "list",
            .summary = "List the template types, the newest version first",
@@ -271,9 +287,7 @@ void AddTemplateCommands(CommandLine& line) {
                   "with this version is refused. The template may not widen what its type decides.",
        .example = "muster template create -f web.yaml"},
       arguments, Create<TemplateKind>);
-  create.add_option("-f,--file", arguments->file, "The document, in YAML or JSON")
-      ->required()
-      ->type_name(kFileValue);
+  AddDocument(create, *arguments);
   AddTemplateBuildCommand(line, templates);
   AddList(line, templates,
           {.name = "list",

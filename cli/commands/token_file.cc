@@ -35,6 +35,15 @@ absl::StatusOr<JoinToken> ReadTokenFile(const std::string& file) {
   return token;
 }
 
+void AddLinkOption(CLI::App& command, std::string& link) {
+  command
+      .add_option(
+          "--link", link,
+          "How this machine connects: auto (directly; through a tunnel where a proxy prevents "
+          "that), direct, or wss://HOST:PORT (only through the tunnel of this gateway)")
+      ->type_name("auto|direct|wss://HOST:PORT");
+}
+
 absl::Status MarkJoinError(const absl::Status& failure, const std::string& subject) {
   return IsServiceError(failure) ? FromService(failure, subject) : failure;
 }

@@ -33,6 +33,8 @@ void Print(Console& console, const Verification& verification) {
                                        last.removed_files(), "."));
   }
   PrintMessage(console, VerificationText(verification));
+  const std::string redelivery = RedeliveryText(verification.damaged);
+  if (!redelivery.empty()) PrintMessage(console, redelivery);
 }
 
 absl::StatusOr<int> Verify(Console& console, const CommandLine& line, const std::string& run) {
@@ -72,8 +74,8 @@ void AddVerifyCommand(CommandLine& line) {
        .details =
            "The aggregator reads every stored result and archive while it serves, checks its "
            "database, and removes stored files that belong to no record. A damaged result cannot "
-           "be read until the same content is delivered again, which is possible until the run is "
-           "sealed, or its file is restored.\n"
+           "be read until the same content is delivered again, or its file is restored. It is "
+           "requested from its node: the table shows that, or why the node declined.\n"
            "The exit code is 10 if anything is damaged. The JSON has complete: false if the "
            "verification did not end, for example because the services do not run.",
        .example = "muster verify\nmuster verify 3f2a --json | jq '.damaged[]'"});

@@ -1,5 +1,6 @@
 #include "cli/output/damage_view.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -11,13 +12,14 @@
 namespace muster::cli {
 
 std::string DamageTable(const std::vector<v1::DamagedResult>& damaged, bool with_run, int width) {
-  std::vector<Table::Column> columns = {{"PLUGIN"}, {"NODE"}, {"DAMAGE"}};
+  std::vector<Table::Column> columns = {{"PLUGIN"}, {"NODE"}, {"DAMAGE"}, {"REDELIVERY"}};
   if (with_run) columns.insert(columns.begin(), {"RUN"});
   Table table(std::move(columns));
   for (const v1::DamagedResult& result : damaged) {
     const bool archive = result.key().plugin().empty();
     std::vector<std::string> row = {archive ? "(archive)" : result.key().plugin(),
-                                    archive ? "-" : result.key().node(), result.damage()};
+                                    archive ? "-" : result.key().node(), result.damage(),
+                                    result.redelivery().empty() ? "-" : result.redelivery()};
     if (with_run) row.insert(row.begin(), result.key().run());
     table.AddRow(std::move(row));
   }
@@ -32,7 +34,8 @@ Json DamageJson(const std::vector<v1::DamagedResult>& damaged) {
                     {"node", result.key().node()},
                     {"generation", result.generation()},
                     {"archive", result.key().plugin().empty()},
-                    {"damage", result.damage()}});
+                    {"damage", result.damage()},
+                    {"redelivery", result.redelivery()}});
   }
   return list;
 }
@@ -60,6 +63,15 @@ std::string VerifiedText(const v1::VerifyStoreResponse& report) {
       report.results(),
       report.results() == 1 ? " stored result or archive, " : " stored results and archives, ",
       HumanSize(report.bytes()));
+}
+
+std::string RedeliveryText(const std::vector<v1::DamagedResult>& damaged) {
+  const auto requested = std::ranges::count_if(
+      damaged, [](const v1::DamagedResult& result) { return result.redelivery() == "requested"; });
+  if (requested == 0) return "";
+  return absl::StrCat(requested, requested == 1 ? " result is" : " results are",
+                      " requested from the nodes again. Later, verify again to see whether the "
+                      "nodes had them.");
 }
 
 std::string VerificationText(const Verification& verification) {

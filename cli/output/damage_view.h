@@ -35,6 +35,10 @@ std::string VerifiedText(const v1::VerifyStoreResponse& report);
 // Returns the sentence that ends a verification, without counts if nothing was verified.
 std::string VerificationText(const Verification& verification);
 
+// Returns a sentence with the number of results that are requested from their nodes again; empty if
+// there is none.
+std::string RedeliveryText(const std::vector<v1::DamagedResult>& damaged);
+
 // `complete` is false if the verification did not end.
 Json VerificationJson(const Verification& verification);
 

@@ -16,15 +16,21 @@ v1::DamagedResult Damaged(const std::string& plugin, const std::string& node,
 }
 
 TEST(DamageViewTest, TableNamesPluginNodeAndArchive) {
-  const std::vector<v1::DamagedResult> damaged = {Damaged("logs", "n1", "the CRC32C differs"),
-                                                  Damaged("", "", "the SHA-256 differs")};
+  std::vector<v1::DamagedResult> damaged = {Damaged("logs", "n1", "the CRC32C differs"),
+                                            Damaged("", "", "the SHA-256 differs")};
+  damaged[0].set_redelivery("requested");
   EXPECT_EQ(DamageTable(damaged, /*with_run=*/false, 0),
-            "PLUGIN     NODE  DAMAGE\n"
-            "logs       n1    the CRC32C differs\n"
-            "(archive)  -     the SHA-256 differs\n");
+            "PLUGIN     NODE  DAMAGE               REDELIVERY\n"
+            "logs       n1    the CRC32C differs   requested\n"
+            "(archive)  -     the SHA-256 differs  -\n");
   EXPECT_EQ(DamageTable({damaged[0]}, /*with_run=*/true, 0),
-            "RUN   PLUGIN  NODE  DAMAGE\n"
-            "3f2a  logs    n1    the CRC32C differs\n");
+            "RUN   PLUGIN  NODE  DAMAGE              REDELIVERY\n"
+            "3f2a  logs    n1    the CRC32C differs  requested\n");
+  EXPECT_EQ(RedeliveryText(damaged),
+            "1 result is requested from the nodes again. Later, verify again to see whether the "
+            "nodes had them.");
+  damaged[0].set_redelivery("declined: RESULT_NOT_KEPT: the node keeps no copy");
+  EXPECT_EQ(RedeliveryText(damaged), "");
 }
 
 TEST(DamageViewTest, StatusMarksTheDamagedPairs) {

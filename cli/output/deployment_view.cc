@@ -55,7 +55,7 @@ Json ToJson(const google::protobuf::RepeatedPtrField<v1::RelatedDeployment>& rel
 std::string Outcome(const v1::Deployment& deployment, const v1::DeploymentNode& node) {
   if (!node.has_final() && deployment.never_sent()) return "not started";
   if (!node.has_final() && HasEnded(deployment)) {
-    return "unknown: the root relay has no outcome of this node";
+    return "no outcome: the root relay has none of this node";
   }
   if (!node.has_final()) return node.has_start_time() ? "running" : "waiting";
   return FailureText(node.final()).empty() ? "succeeded" : OutcomeText(node.final());
@@ -120,11 +120,19 @@ void AddParameters(const v1::Deployment& deployment, Table* table) {
   }
 }
 
+void AddSecrets(const v1::Deployment& deployment, Table* table) {
+  for (const v1::Command::SecretReference& secret : deployment.secrets()) {
+    table->AddRow({"secret", absl::StrCat(secret.name(), " = ", Printable(secret.secret()), "@",
+                                          secret.version())});
+  }
+}
+
 // Names the deployments that this one retries or destroys, and those that do so with it.
 void AddRelated(const v1::Deployment& deployment, Table* table) {
   if (!deployment.retry_of().empty()) table->AddRow({"retry of", deployment.retry_of()});
   if (!deployment.destroys().empty()) table->AddRow({"destroys", deployment.destroys()});
   if (deployment.forced()) table->AddRow({"forced", "it may run a second time on some nodes"});
+  if (deployment.skip_conformance()) table->AddRow({"conformance", "not checked"});
   for (const v1::RelatedDeployment& retry : deployment.retries()) {
     table->AddRow({"retried by", absl::StrCat(retry.deployment(), ": ", StateWord(retry.state()))});
   }
@@ -151,6 +159,7 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
   table->AddRow({"job", deployment.job()});
   AddRelated(deployment, table);
   AddParameters(deployment, table);
+  AddSecrets(deployment, table);
 }
 
 void AddFiles(const v1::Deployment& deployment, Table* table) {
@@ -192,8 +201,12 @@ std::string WithoutRecordText(const v1::Deployment& deployment) {
   const int64_t count = WithoutRecord(deployment);
   const std::string nodes = absl::StrCat(count, " of ", deployment.targets(),
                                          deployment.targets() == 1 ? " node" : " nodes");
-  if (HasEnded(deployment)) return absl::StrCat("no record of ", nodes);
-  return absl::StrCat("nothing received yet from ", nodes);
+  const std::string names =
+      deployment.silent_nodes().empty()
+          ? ""
+          : absl::StrCat(": ", Printable(FirstNames(deployment.silent_nodes(), count)));
+  if (HasEnded(deployment)) return absl::StrCat("no record of ", nodes, names);
+  return absl::StrCat("nothing received yet from ", nodes, names);
 }
 
 }  // namespace
@@ -251,6 +264,11 @@ Json ToJson(const v1::Deployment& deployment) {
                      {"sha256", ToHex(file.sha256())},
                      {"executable", file.executable()}});
   }
+  Json secrets = Json::array();
+  for (const v1::Command::SecretReference& secret : deployment.secrets()) {
+    secrets.push_back(
+        {{"name", secret.name()}, {"secret", secret.secret()}, {"version", secret.version()}});
+  }
   Json nodes = Json::array();
   for (const v1::DeploymentNode& node : deployment.nodes()) nodes.push_back(ToJson(node));
   return {{"deployment", deployment.deployment()},
@@ -270,13 +288,26 @@ Json ToJson(const v1::Deployment& deployment) {
           {"destroys", deployment.destroys()},
           {"forced", deployment.forced()},
           {"build", deployment.has_build() ? ToJson(deployment.build()) : Json(nullptr)},
+          {"skip_conformance", deployment.skip_conformance()},
           {"retries", ToJson(deployment.retries())},
           {"destroyed_by", ToJson(deployment.destroyed_by())},
           {"targets", deployment.targets()},
           {"succeeded", deployment.succeeded()},
+          {"silent_nodes", std::vector<std::string>(deployment.silent_nodes().begin(),
+                                                    deployment.silent_nodes().end())},
           {"parameters", parameters},
           {"files", files},
+          {"secrets", secrets},
           {"nodes", nodes}};
+}
+
+Json ListedJson(const v1::Deployment& deployment) {
+  Json json = ToJson(deployment);
+  for (const char* field :
+       {"parameters", "files", "nodes", "silent_nodes", "retries", "destroyed_by"}) {
+    json.erase(field);
+  }
+  return json;
 }
 
 std::string SubjectOf(const v1::Deployment& deployment) {
@@ -291,6 +322,7 @@ std::string SuccessorTable(const v1::Deployment& content, const std::string& sig
   AddContent(content, &table);
   table.AddRow({"signed by", ShortName(signed_by)});
   AddParameters(content, &table);
+  AddSecrets(content, &table);
   AddFiles(content, &table);
   table.AddRow({"nodes", FirstNames(plan.nodes(), plan.nodes_size())});
   for (const v1::SkippedNodes& skipped : plan.skipped()) {

@@ -23,6 +23,9 @@ Json ToJson(const v1::TemplateType& type);
 Json ToJson(const v1::Template& own);
 Json ToJson(const v1::Deployment& deployment);
 
+// Returns the fields that ListDeployments sets.
+Json ListedJson(const v1::Deployment& deployment);
+
 // Returns "web@1.4.0", or "shell@1.0.0" for a type that is deployed alone.
 std::string SubjectOf(const v1::Deployment& deployment);
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace muster::cli {
@@ -42,9 +44,38 @@ TEST(DeploymentViewTest, NodesWithoutARecordAreCountedWithTheReasons) {
                         "            relay r1 is not attached any more\n"));
   deployment.set_state(v1::DEPLOYMENT_STATE_FAILED);
   EXPECT_THAT(DeploymentTable(deployment, {}, 80),
-              HasSubstr("n1: unknown: the root relay has no outcome of this node\n"
+              HasSubstr("n1: no outcome: the root relay has none of this node\n"
                         "waiting     no record of 2 of 3 nodes\n"));
   EXPECT_THAT(DeploymentTable(Running(0), {}, 80), Not(HasSubstr("waiting")));
+}
+
+TEST(DeploymentViewTest, TenNodesWithoutARecordAreNamed) {
+  v1::Deployment deployment = Running(12);
+  for (int i = 10; i < 20; ++i) deployment.add_silent_nodes(absl::StrCat("n", i));
+  EXPECT_THAT(DeploymentTable(deployment, {}, 0),
+              HasSubstr("nothing received yet from 12 of 12 nodes: n10, n11, n12, n13, n14, n15, "
+                        "n16, n17, n18, n19 and 2 more\n"));
+}
+
+TEST(DeploymentViewTest, ListHasNoFieldsThatAreNotListed) {
+  const Json whole = ToJson(Running(1));
+  const Json listed = ListedJson(Running(1));
+  for (const char* field : {"parameters", "files", "nodes", "retries", "destroyed_by"}) {
+    EXPECT_TRUE(whole.contains(field)) << field;
+    EXPECT_FALSE(listed.contains(field)) << field;
+  }
+  EXPECT_EQ(listed["targets"], 1);
+}
+
+TEST(DeploymentViewTest, OutcomesHaveOneWordEach) {
+  v1::Deployment deployment = Running(3);
+  AddEnded(deployment, "n1", v1::JOB_OUTCOME_TIMED_OUT);
+  AddEnded(deployment, "n2", v1::JOB_OUTCOME_UNKNOWN);
+  AddEnded(deployment, "n3", v1::JOB_OUTCOME_EXITED);
+  const std::string table = DeploymentTable(deployment, {}, 0);
+  for (const char* line : {"n1: timed out\n", "n2: unknown node\n", "n3: succeeded\n"}) {
+    EXPECT_THAT(table, HasSubstr(line));
+  }
 }
 
 TEST(DeploymentViewTest, FailureIsOneSentenceWithANextStep) {
@@ -57,7 +88,9 @@ TEST(DeploymentViewTest, FailureIsOneSentenceWithANextStep) {
   EXPECT_THAT(table, HasSubstr("n2: failed: exit code 3\n"));
   const size_t step = table.find("next        Correct the program in the image");
   EXPECT_NE(step, std::string::npos) << table;
-  EXPECT_EQ(table.find("next ", step + 1), std::string::npos) << table;
+  const size_t other = table.find("next        Read the output of the command");
+  EXPECT_NE(other, std::string::npos) << table;
+  EXPECT_EQ(table.find("next ", std::max(step, other) + 1), std::string::npos) << table;
 }
 
 TEST(DeploymentViewTest, FailedNodesAreShownFirst) {
@@ -107,6 +140,11 @@ TEST(DeploymentViewTest, ContentOfASuccessorIsShownBeforeItIsSigned) {
   parameter.set_name("token");
   parameter.set_sensitive(true);
   parameter.set_source("deployment");
+  auto& secret = *content.add_secrets();
+  secret.set_name("db");
+  secret.set_secret("prod/db");
+  secret.set_version(3);
+  EXPECT_EQ(ToJson(content)["secrets"][0]["version"], 3);
   v1::DeploymentPlan plan;
   for (int i = 10; i < 22; ++i) plan.add_nodes(absl::StrCat("n", i));
   v1::SkippedNodes& skipped = *plan.add_skipped();
@@ -116,7 +154,7 @@ TEST(DeploymentViewTest, ContentOfASuccessorIsShownBeforeItIsSigned) {
   const std::string table = SuccessorTable(content, "spiffe://f/user/alice", plan, 0);
   for (const char* row :
        {"DESTROYS   d0\n", "action     destroy\n", "parameter  token = (sensitive)  (deployment)\n",
-        "n19 and 2 more\n", "left out   n9: it never started\n"}) {
+        "secret     db = prod/db@3\n", "n19 and 2 more\n", "left out   n9: it never started\n"}) {
     EXPECT_THAT(table, HasSubstr(row));
   }
 }

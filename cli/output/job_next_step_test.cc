@@ -17,13 +17,15 @@ std::string StepAfter(v1::JobOutcome outcome, const std::string& reason, bool in
   return NextStepAfter(final, in_container);
 }
 
-TEST(JobNextStepTest, EachFailureThatIsNoExitHasANextStep) {
+TEST(JobNextStepTest, EachFailureHasANextStep) {
   for (int i = v1::JobOutcome_MIN + 1; i <= v1::JobOutcome_MAX; ++i) {
     const auto outcome = static_cast<v1::JobOutcome>(i);
-    const bool has_step = outcome != v1::JOB_OUTCOME_EXITED && outcome != v1::JOB_OUTCOME_CANCELLED;
+    const bool has_step = outcome != v1::JOB_OUTCOME_CANCELLED;
     EXPECT_EQ(!StepAfter(outcome, "").empty(), has_step) << v1::JobOutcome_Name(outcome);
   }
   EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_UNREACHABLE, ""), HasSubstr("muster node show"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_EXITED, ""), HasSubstr("Read the output"));
+  EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_UNKNOWN, ""), HasSubstr("muster node join"));
 }
 
 TEST(JobNextStepTest, ReasonDecidesBeforeTheOutcome) {

@@ -31,6 +31,12 @@ std::string Word(std::string name, size_t prefix) {
   return name;
 }
 
+// Returns the outcome in words: "timed out".
+std::string OutcomePhrase(v1::JobOutcome outcome) {
+  if (outcome == v1::JOB_OUTCOME_UNKNOWN) return "unknown node";
+  return absl::StrReplaceAll(OutcomeWord(outcome), {{"-", " "}});
+}
+
 }  // namespace
 
 Json ToJson(const v1::JobRecord::Final& final) {
@@ -164,7 +170,7 @@ std::string FailureText(const v1::JobRecord::Final& final) {
     return absl::StrCat("exit code ", final.exit_code(), final.detail().empty() ? "" : ": ",
                         final.detail());
   }
-  std::vector<std::string> parts = {OutcomeWord(final.outcome()), final.reason(), final.detail()};
+  std::vector<std::string> parts = {OutcomePhrase(final.outcome()), final.reason(), final.detail()};
   std::erase(parts, "");
   // The reason or the detail says more than the word "failed".
   if (final.outcome() == v1::JOB_OUTCOME_FAILED && parts.size() > 1) parts.erase(parts.begin());

@@ -113,6 +113,7 @@ Json ToJson(const v1::Result& result, v1::RunState state) {
           {"file_name", result.file_name()},
           {"error", result.error()},
           {"damage", result.damage()},
+          {"redelivery", result.redelivery()},
           {"commit_time", TimeText(result.commit_time())},
           {"partial_size", result.partial_size()},
           {"delivered_by", result.delivery().uri()},

@@ -246,9 +246,10 @@ TEST(RunViewTest, DamagedResultsAreShown) {
   damaged.mutable_key()->set_node("n1");
   damaged.set_damage("the CRC32C differs");
   view.damaged.emplace_back().set_damage("damaged");
-  EXPECT_THAT(Render(view, kNow, 0), ::testing::HasSubstr("\nPLUGIN     NODE  DAMAGE\n"
-                                                          "e2e        n1    the CRC32C differs\n"
-                                                          "(archive)  -     damaged\n"));
+  EXPECT_THAT(Render(view, kNow, 0),
+              ::testing::HasSubstr("\nPLUGIN     NODE  DAMAGE              REDELIVERY\n"
+                                   "e2e        n1    the CRC32C differs  -\n"
+                                   "(archive)  -     damaged             -\n"));
 }
 
 TEST(RunViewTest, PinIsShownBesideTheState) {

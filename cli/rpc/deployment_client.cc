@@ -1,19 +1,21 @@
 #include "cli/rpc/deployment_client.h"
 
+#include <openssl/crypto.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "cli/exit_code.h"
 #include "cli/rpc/id_prefix.h"
+#include "cli/rpc/jobs_channel.h"
 #include "cli/rpc/unary_call.h"
 #include "muster/v1/deployments.grpc.pb.h"
+#include "muster/v1/secrets.grpc.pb.h"
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/cli.h"
 #include "services/common/identity/signed_command.h"
-#include "services/common/rpc/channel.h"
-#include "services/common/rpc/channel_target.h"
 
 namespace muster::cli {
 namespace {
@@ -26,33 +28,24 @@ constexpr absl::Duration kShortLimit = absl::Seconds(3);
 struct DeploymentClient::Stubs {
   std::unique_ptr<v1::TemplateService::Stub> templates;
   std::unique_ptr<v1::DeploymentService::Stub> deployments;
+  std::unique_ptr<v1::SecretService::Stub> secrets;
   std::string service;  // for messages
 
   std::string Subject(const std::string& what) const { return absl::StrCat(what, " at ", service); }
 };
 
-DeploymentClient::DeploymentClient(const OperatorContext& context)
-    : stubs_(std::make_unique<Stubs>()) {
-  const ChannelIdentity identity = {context.fleet, context.fleet_ca_pem,
-                                    context.certificate_chain_pem,
-                                    std::string(context.private_key_pem.view()), ""};
-  const auto channel = MakeChannel(ParseTargets(context.jobs_targets),
-                                   MakeChannelCredentials(identity, {ServiceRole::kJobs}));
-  stubs_->templates = v1::TemplateService::NewStub(channel);
-  stubs_->deployments = v1::DeploymentService::NewStub(channel);
-  stubs_->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
-}
-
+DeploymentClient::DeploymentClient(std::unique_ptr<Stubs> stubs) : stubs_(std::move(stubs)) {}
 DeploymentClient::~DeploymentClient() = default;
 
 absl::StatusOr<std::unique_ptr<DeploymentClient>> DeploymentClient::Open(
     const OperatorContext& context) {
-  if (context.jobs_targets.empty()) {
-    return UsageError(
-        "the context file names no jobs service",
-        "Create a new context on the machine of the services: muster up, or muster operator add.");
-  }
-  return std::unique_ptr<DeploymentClient>(new DeploymentClient(context));
+  ASSIGN_OR_RETURN(const auto channel, OpenJobsChannel(context));
+  auto stubs = std::make_unique<Stubs>();
+  stubs->templates = v1::TemplateService::NewStub(channel);
+  stubs->deployments = v1::DeploymentService::NewStub(channel);
+  stubs->secrets = v1::SecretService::NewStub(channel);
+  stubs->service = absl::StrCat("the jobs service at ", absl::StrJoin(context.jobs_targets, ", "));
+  return std::unique_ptr<DeploymentClient>(new DeploymentClient(std::move(stubs)));
 }
 
 absl::StatusOr<v1::TemplateType> DeploymentClient::CreateType(const std::string& document) {
@@ -125,10 +118,16 @@ absl::StatusOr<v1::Deployment> DeploymentClient::GetWithoutNodes(const std::stri
 absl::StatusOr<v1::Deployment> DeploymentClient::Get(const std::string& deployment) {
   v1::GetDeploymentRequest request;
   request.set_deployment(deployment);
+  request.set_name_silent(true);
   v1::Deployment all;
   do {
     ASSIGN_OR_RETURN(auto page, GetPage(request));
     request.set_page_token(page.next_page_token());
+    if (request.name_silent()) {
+      request.set_name_silent(false);  // the first page has them
+    } else {
+      *page.mutable_silent_nodes() = std::move(*all.mutable_silent_nodes());
+    }
     auto nodes = std::move(*all.mutable_nodes());
     nodes.MergeFrom(page.nodes());
     all = std::move(page);
@@ -178,6 +177,31 @@ absl::StatusOr<std::string> DeploymentClient::Resolve(const std::string& text) {
                      }
                      return page;
                    });
+}
+
+absl::StatusOr<v1::Secret> DeploymentClient::PutSecret(const std::string& secret,
+                                                       std::string value) {
+  v1::PutSecretRequest request;
+  request.set_secret(secret);
+  request.set_value(std::move(value));
+  auto stored = CallUnary(*stubs_->secrets, &v1::SecretService::Stub::PutSecret, request,
+                          stubs_->Subject(absl::StrCat("secret ", secret)));
+  OPENSSL_cleanse(request.mutable_value()->data(), request.value().size());
+  return stored;
+}
+
+absl::StatusOr<v1::ListSecretsResponse> DeploymentClient::ListSecrets(
+    const v1::ListSecretsRequest& request) {
+  return CallUnary(*stubs_->secrets, &v1::SecretService::Stub::ListSecrets, request,
+                   stubs_->Subject("the list of secrets"));
+}
+
+absl::Status DeploymentClient::DeleteSecret(const std::string& secret) {
+  v1::DeleteSecretRequest request;
+  request.set_secret(secret);
+  return CallUnary(*stubs_->secrets, &v1::SecretService::Stub::DeleteSecret, request,
+                   stubs_->Subject(absl::StrCat("secret ", secret)))
+      .status();
 }
 
 }  // namespace muster::cli

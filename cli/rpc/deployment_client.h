@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "muster/v1/deployments.pb.h"
+#include "muster/v1/secrets.pb.h"
 #include "muster/v1/templates.pb.h"
 #include "services/common/identity/context.h"
 
@@ -44,12 +45,16 @@ class DeploymentClient {
   // not wait long for the service: it is for commands that can do without.
   absl::StatusOr<std::map<std::string, std::string>> SubjectsByJob();
 
+  absl::StatusOr<v1::Secret> PutSecret(const std::string& secret, std::string value);
+  absl::StatusOr<v1::ListSecretsResponse> ListSecrets(const v1::ListSecretsRequest& request);
+  absl::Status DeleteSecret(const std::string& secret);
+
   // Returns the id of the deployment that `text` names: an id, or a unique prefix of one.
   absl::StatusOr<std::string> Resolve(const std::string& text);
 
  private:
   struct Stubs;
-  explicit DeploymentClient(const OperatorContext& context);
+  explicit DeploymentClient(std::unique_ptr<Stubs> stubs);
   absl::StatusOr<v1::Deployment> GetPage(const v1::GetDeploymentRequest& request);
 
   const std::unique_ptr<Stubs> stubs_;

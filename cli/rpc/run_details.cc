@@ -25,6 +25,7 @@ absl::StatusOr<std::vector<v1::DamagedResult>> FindDamage(Client& client, const 
       *found.mutable_key() = result.key();
       found.set_generation(result.generation());
       found.set_damage(result.damage());
+      found.set_redelivery(result.redelivery());
     }
     request.set_page_token(page.next_page_token());
     if (request.page_token().empty()) break;

@@ -26,7 +26,10 @@
 #include "services/common/identity/share_signature.h"
 #include "services/common/joining/member_file.h"
 #include "services/common/rpc/channel.h"
+#include "services/common/rpc/channel_target.h"
+#include "services/common/rpc/connection_error.h"
 #include "services/common/shares/share_transfer.h"
+#include "services/common/tunnel/tunnels.h"
 
 namespace muster::cli {
 namespace {
@@ -100,10 +103,13 @@ struct ShareClient::State {
   template <typename T>
   absl::StatusOr<T> TryRelays(const std::function<absl::StatusOr<T>(ShareTransfer&)>& call) {
     std::optional<absl::Status> first;
+    bool may_tunnel = IsTunnel(std::string_view(member.relay_targets.front()));
     for (const std::string& target : member.relay_targets) {
+      if (IsTunnel(std::string_view(target)) && !may_tunnel) continue;
       ShareTransfer transfer(MakeChannel(target, credentials), stopper);
       auto result = call(transfer);
       if (result.ok()) return result;
+      may_tunnel = may_tunnel || AllowsTunnel(result.status());
       const absl::Status error =
           FromService(result.status(), absl::StrCat("the relay at ", target));
       if (!ShouldTryNextRelay(result.status())) return error;
@@ -120,6 +126,7 @@ const std::string& ShareClient::node() const { return state_->member.name; }
 
 absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string& folder) {
   ASSIGN_OR_RETURN(auto member, ReadMemberFile(folder));
+  member.relay_targets = TargetsByLink(member.relay_targets, member.link);
   if (member.is_relay || member.relay_targets.empty()) {
     return errors::NotANodeFolder(folder, "is not the folder of a node with a relay");
   }
@@ -130,6 +137,7 @@ absl::StatusOr<std::unique_ptr<ShareClient>> ShareClient::Open(const std::string
   if (!key.ok()) return WithSubject(key.status(), folder + "/tls/key.pem");
   auto roots = ParseChain(ca_pem);
   if (!roots.ok()) return WithSubject(roots.status(), folder + "/tls/ca.pem");
+  SetTunnelRoot(ca_pem);
   const ChannelIdentity identity = {member.fleet, ca_pem, chain_pem, key_pem};
   auto state = std::make_unique<State>(std::move(member), *std::move(key), std::move(chain_pem),
                                        *std::move(roots));
@@ -183,7 +191,9 @@ absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
   std::vector<v1::Share> shares;
   std::optional<absl::Status> fault;
   bool answered = false;
+  bool may_tunnel = IsTunnel(std::string_view(state_->member.relay_targets.front()));
   for (const std::string& target : state_->member.relay_targets) {
+    if (IsTunnel(std::string_view(target)) && !may_tunnel) continue;
     ShareTransfer relay(MakeChannel(target, state_->credentials), state_->stopper);
     const absl::Status listed =
         relay.ListAll(v1::ListSharesRequest(), [&](v1::ListSharesResponse page) {
@@ -191,6 +201,7 @@ absl::StatusOr<std::vector<v1::Share>> ShareClient::List() {
           shares.insert(shares.end(), std::make_move_iterator(page.mutable_shares()->begin()),
                         std::make_move_iterator(page.mutable_shares()->end()));
         });
+    may_tunnel = may_tunnel || AllowsTunnel(listed);
     if (!listed.ok()) fault = FromService(listed, absl::StrCat("the relay at ", target));
   }
   if (!answered && fault) return *fault;

@@ -330,6 +330,8 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["status_targets"] = YamlList(AdvertisedAddresses(plan, port_of("status"), ""));
     values["relay_targets"] = YamlList(AdvertisedAddresses(plan, port_of("relay"), ""));
     values["jobs_targets"] = YamlList(AdvertisedAddresses(plan, port_of("jobs"), ""));
+    values["tunnel_targets"] =
+        YamlList(AdvertisedAddresses(plan, plan.status_listener.port, "wss://"));
     values["gateway_urls"] = YamlList(AdvertisedAddresses(plan, port_of("gateway"), "https://"));
     values["status_urls"] =
         YamlList(AdvertisedAddresses(plan, plan.status_listener.port, "https://"));
@@ -338,6 +340,7 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
   values["aggregator_targets"] = local("aggregator");
   if (service == "relay") {
     values["status_targets"] = local("status");
+    values["jobs_targets"] = local("jobs");
     values["advertise"] = YamlList(AdvertisedAddresses(plan, listen.port, ""));
   }
   if (service == "jobs") values["relay_targets"] = local("relay");
@@ -352,6 +355,8 @@ ConfigValues AddressValues(const AddressPlan& plan, std::string_view service) {
     values["status_urls"] =
         YamlList(AdvertisedAddresses(plan, plan.status_listener.port, "https://"));
     values["status_ports"] = YamlText(plan.status_ports);
+    values["tunnel_relay"] = YamlText(LocalTarget(plan.listen.find("relay")->second));
+    values["tunnel_join"] = YamlText(LocalTarget(plan.join));
   }
   return values;
 }

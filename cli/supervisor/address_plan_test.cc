@@ -54,6 +54,7 @@ TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
   EXPECT_EQ(plan.listen.at("jobs").ToString(), "127.0.0.1:7446");
   EXPECT_EQ(AddressValues(plan, "jobs").at("relay_targets"), "[\"127.0.0.1:7445\"]");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("jobs_targets"), "[\"127.0.0.1:7446\"]");
+  EXPECT_EQ(AddressValues(plan, "relay").at("jobs_targets"), "[\"127.0.0.1:7446\"]");
   EXPECT_EQ(plan.legacy_ports, "7450-7949");
   EXPECT_EQ(plan.legacy_host, "");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("legacy_host"), "\"\"");
@@ -68,7 +69,9 @@ TEST_F(AddressPlanTest, DefaultAddressesAreLoopback) {
                           {"legacy_port", "7449"},
                           {"status_listen", "\"127.0.0.1:8002\""},
                           {"status_urls", "[\"https://127.0.0.1:8002\"]"},
-                          {"status_ports", "\"8010-8109\""}}));
+                          {"status_ports", "\"8010-8109\""},
+                          {"tunnel_relay", "\"127.0.0.1:7445\""},
+                          {"tunnel_join", "\"127.0.0.1:7444\""}}));
 }
 
 TEST_F(AddressPlanTest, StatusListenerFollowsTheRequestedPortAndIsKept) {
@@ -77,6 +80,7 @@ TEST_F(AddressPlanTest, StatusListenerFollowsTheRequestedPortAndIsKept) {
   EXPECT_EQ(plan.status_listener.ToString(), "0.0.0.0:9002");
   EXPECT_EQ(plan.status_ports, "9510-9609");
   EXPECT_EQ(AddressValues(plan, "aggregator").at("status_urls"), "[\"https://10.0.0.5:9002\"]");
+  EXPECT_EQ(AddressValues(plan, "aggregator").at("tunnel_targets"), "[\"wss://10.0.0.5:9002\"]");
   EXPECT_EQ(Plan({.port = 0}).status_listener.port, 9002);
   EXPECT_EQ(Plan({.port = 9100}).status_listener.port, 9102);
 }

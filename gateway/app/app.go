@@ -26,6 +26,7 @@ import (
 	"muster.example/gateway/rest"
 	"muster.example/gateway/rudder"
 	"muster.example/gateway/runs"
+	"muster.example/gateway/tunnel"
 	"muster.example/gateway/viewing"
 	musterv1 "muster.example/proto/gen/go/muster/v1"
 	"muster.example/services/client/go"
@@ -55,6 +56,7 @@ type App struct {
 	upstream   []*grpc.ClientConn
 	own        ownConnections
 	watches    *rest.Watches
+	tunnels    *tunnel.Server
 	floods     *listen.Floods
 
 	cancel  context.CancelFunc // of all background work
@@ -222,7 +224,9 @@ func (a *App) view(socket net.Listener, api *rest.Server, signer musterv1.Listen
 	server := viewing.New(viewing.Settings{Host: host, FirstPort: first, LastPort: last, Connections: a.limits(), Floods: a.floods,
 		Origins: a.config.StatusOrigins}, status, api, sessions, a.watches, a.keys, revoked, a.metrics, a.log)
 	a.statuses = viewing.NewListeners(server, signer, a.sockets)
-	a.viewing = listen.NewServer(rest.RefuseCrossSite(server), server.TLS(), a.log)
+	a.tunnels = tunnel.New(tunnel.Settings{Relay: a.config.TunnelRelay, Join: a.config.TunnelJoin, All: a.config.Tunnels,
+		Each: a.config.TunnelsPerAddress}, a.metrics, a.log)
+	a.viewing = listen.NewServer(a.tunnels.Route(rest.RefuseCrossSite(server)), server.TLS(), a.log)
 	go a.run(a.viewing, listen.TLS(socket, server.TLS(), a.http2Options("status", viewing.PlainHelp)))
 	return nil
 }
@@ -337,6 +341,9 @@ func (a *App) Stop() {
 	draining.Go(func() { a.stopRelay(ctx) })
 	if a.statuses != nil {
 		draining.Go(a.statuses.Close)
+	}
+	if a.tunnels != nil {
+		draining.Go(a.tunnels.Close)
 	}
 	if a.viewing != nil {
 		a.viewing.Close() // clients of the status reconnect

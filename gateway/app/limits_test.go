@@ -107,6 +107,8 @@ func TestUnknownFieldsAndParametersAreRefused(t *testing.T) {
 		{"POST", w.url("/api/v1/dashboard-links?x=1"), "", "UNKNOWN_PARAMETER", "x", ""},
 		{"POST", w.url("/api/v1/runs"), `{"titel":"x"}`, "UNKNOWN_FIELD", "titel", "Write title,"},
 		{"POST", w.url("/api/v1/jobs"), `{"command":{"nothingLikeIt":"x"}}`, "UNKNOWN_FIELD", "nothingLikeIt", ""},
+		{"POST", w.url("/api/v1/runs"), `{"title":"\ud83d"}`, "BAD_REQUEST", `\ud83d is half of a character`, "Correct the request"},
+		{"POST", w.url("/api/v1/runs"), `{"title":"\\\ude00\ud83d"}`, "BAD_REQUEST", `\ude00 is half of a character`, ""},
 		{"GET", w.page("/status?rnu=" + runA), "", "UNKNOWN_PARAMETER", "rnu", "Write run,"},
 		{"GET", w.page("/status?only=atention"), "", "BAD_REQUEST", "only", ""},
 		{"GET", w.page("/api/v1/runs?pageSiz=1"), "", "UNKNOWN_PARAMETER", "pageSiz", "Write pageSize,"},
@@ -216,7 +218,8 @@ func TestOnlyStreamsHavePathsOfWatches(t *testing.T) {
 		musterv1.File_muster_v1_jobs_proto, musterv1.File_muster_v1_results_proto, musterv1.File_muster_v1_archives_proto,
 		musterv1.File_muster_v1_identities_proto, musterv1.File_muster_v1_enrollment_proto, musterv1.File_muster_v1_attachment_proto,
 		musterv1.File_muster_v1_shares_proto, musterv1.File_muster_v1_heartbeats_proto,
-		musterv1.File_muster_v1_audit_proto, musterv1.File_muster_v1_templates_proto, musterv1.File_muster_v1_deployments_proto} {
+		musterv1.File_muster_v1_audit_proto, musterv1.File_muster_v1_templates_proto, musterv1.File_muster_v1_deployments_proto,
+		musterv1.File_muster_v1_contents_proto, musterv1.File_muster_v1_secrets_proto} {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {

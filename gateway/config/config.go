@@ -36,6 +36,9 @@ type Config struct {
 	LegacyPort       int
 	SupervisorSocket string
 
+	TunnelRelay, TunnelJoin    string // where tunnels lead; empty: none
+	Tunnels, TunnelsPerAddress int
+
 	Rudder Rudder
 
 	LogFormat, LogLevel, LogFile string
@@ -56,8 +59,8 @@ func Default() *Config {
 		RelayTargets: []string{"127.0.0.1:7445"}, JobsTargets: []string{"127.0.0.1:7446"},
 		StatusListen: "127.0.0.1:8002", StatusPorts: "8010-8109",
 		LegacyBind: "127.0.0.1", LegacyPorts: "7450-7949", LegacyPort: 7449, LogFormat: "text", LogLevel: "info",
-		Rudder: defaultRudder(),
-		Hold:   limits.Hold, Drain: limits.Drain, ResultBytes: limits.ResultBytes, Connections: limits.Connections,
+		Rudder: defaultRudder(), Tunnels: limits.Tunnels, TunnelsPerAddress: limits.TunnelsOfAddress,
+		Hold: limits.Hold, Drain: limits.Drain, ResultBytes: limits.ResultBytes, Connections: limits.Connections,
 		PerAddress: limits.ConnectionsOfAddress, HandshakesPerAddress: limits.HandshakesOfAddress,
 		PerIdentity: limits.ConnectionsOfIdentity, DeliveryConnections: limits.DeliveryConnections,
 	}
@@ -90,6 +93,9 @@ func (c *Config) bind() *fields {
 		"restarts. Empty: the gateway opens them itself.", "text", nil)
 	f.integer("inspection_port", &c.InspectionPort, "/metrics, /livez and /readyz on 127.0.0.1. 0 selects a free port.", 0, 65535)
 	f.text("addresses_file", &c.AddressesFile, "File for the addresses that were bound, as JSON. Empty: none is written.", "text", nil)
+	f.optionalAddress("tunnel_relay", &c.TunnelRelay, "Address of the root relay's gRPC listener, to which the status listener connects the "+
+		"tunnels of agents and relays behind proxies that pass no HTTP/2. Empty: there are none.")
+	f.optionalAddress("tunnel_join", &c.TunnelJoin, "The same of the listener for machines without a certificate (join_listen of the aggregator).")
 	c.Rudder.bind(f)
 	f.oneOf("log.format", &c.LogFormat, "Format of log lines.", "text", "json")
 	f.oneOf("log.level", &c.LogLevel, "Lowest level that is logged.", "debug", "info", "warning", "error")
@@ -106,6 +112,9 @@ func (c *Config) bind() *fields {
 		"(IPv6: one network /64) on one port; more wait. Raise it with connections_per_address.", 1, limits.Handshakes)
 	f.integer("limits.connections_per_identity", &c.PerIdentity, "Maximum of open connections of one identity on one port; more get "+
 		"TOO_MANY_CONNECTIONS. Credentials of a run that many clients share (viewers, any node) have no such limit.", 1, 1_000_000)
+	f.integer("limits.tunnels", &c.Tunnels, "Maximum of open tunnels.", 1, 1_000_000)
+	f.integer("limits.tunnels_per_address", &c.TunnelsPerAddress, "Maximum of open tunnels of one address of a client (IPv6: one network "+
+		"/64). Raise it if many nodes come through one proxy.", 1, 1_000_000)
 	f.integer("limits.delivery_connections", &c.DeliveryConnections,
 		"Number of gRPC connections to the aggregator for deliveries.", 1, 64)
 	return f

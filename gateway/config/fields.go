@@ -69,6 +69,11 @@ func (f *fields) address(name string, value *string, comment string) {
 	f.text(name, value, comment, "host:port, with IPv6 as [::1]:port", isAddress)
 }
 
+func (f *fields) optionalAddress(name string, value *string, comment string) {
+	f.text(name, value, comment, "host:port, with IPv6 as [::1]:port, or nothing",
+		func(given string) bool { return given == "" || isAddress(given) })
+}
+
 func (f *fields) integer(name string, value *int, comment string, low, high int) {
 	f.add(field{name: name, comment: comment, allowed: fmt.Sprintf("a whole number from %d to %d", low, high),
 		read: func(given []string) bool {

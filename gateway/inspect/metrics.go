@@ -37,6 +37,8 @@ type Metrics struct {
 	RequestSeconds      *prometheus.HistogramVec // listener
 	FeedConnected       prometheus.Gauge
 	FeedEvents          prometheus.Counter
+	TunnelsClosed       *prometheus.CounterVec // reason
+	TunnelBytes         *prometheus.CounterVec // direction
 
 	refusedIdentities, refusedByLimit logs.Limiter
 }
@@ -86,6 +88,8 @@ func NewMetrics() *Metrics {
 		Watches:             gauge("watches", "Clients that watch a run, a status or a job."),
 		FeedConnected:       gauge("feed_connected", "1 while the gateway follows the aggregator's changes."),
 		FeedEvents:          counter("feed_events_total", "Changes received from the aggregator."),
+		TunnelsClosed:       counters("tunnels_closed_total", "Tunnels of agents and relays that have ended.", "reason"),
+		TunnelBytes:         counters("tunnel_bytes_total", "Bytes passed through tunnels.", "direction"),
 	}
 	m.RequestSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "muster_gateway_request_seconds",
 		Help: "Time of answers, without watches and downloads.", Buckets: []float64{.005, .02, .1, .5, 1, 2, 5, 10, 30}}, []string{"listener"})
@@ -93,8 +97,14 @@ func NewMetrics() *Metrics {
 	for _, listener := range []string{"main", "status"} {
 		m.RequestSeconds.WithLabelValues(listener)
 	}
-	for _, limit := range []string{"bodies", "downloads", "requests", "snapshots", "watches"} {
+	for _, limit := range []string{"bodies", "downloads", "requests", "snapshots", "tunnels", "watches"} {
 		m.LimitRefusals.WithLabelValues(limit)
+	}
+	for _, reason := range []string{"client", "protocol", "refused", "relay", "silent", "stopping", "unreachable"} {
+		m.TunnelsClosed.WithLabelValues(reason)
+	}
+	for _, direction := range []string{"received", "sent"} {
+		m.TunnelBytes.WithLabelValues(direction)
 	}
 	for _, listener := range []string{"main", "run", "status"} {
 		m.RefusedIdentities.WithLabelValues(listener) // present before the first refusal, so that its increase is visible

@@ -231,6 +231,21 @@ var (
 	KeepLive   = wait(15*time.Second, Row{Name: "time between two signs of life", Per: "event stream", Reason: "-", Action: "-"})
 )
 
+// Tunnels of agents and relays behind proxies that pass no HTTP/2.
+var (
+	Tunnels = count(2000, Row{Name: "tunnels", Per: "gateway", Key: "limits.tunnels", Metric: "muster_gateway_tunnels",
+		Reason: reasons.TooManyTunnels, Action: "raise it, and limits.connections"})
+	TunnelsOfAddress = count(256, Row{Name: "tunnels of an address", Per: "address (IPv6: /64)", Key: "limits.tunnels_per_address",
+		Metric: refusals + `{reason="tunnels"}`, Reason: reasons.TooManyTunnels, Action: "raise it if many nodes share one proxy or address translation"})
+	TunnelConnect = wait(5*time.Second, Row{Name: "time to connect a tunnel to the relay", Per: "tunnel", Reason: reasons.TunnelTargetUnreachable,
+		Action: "check the relay and its log"})
+	TunnelFirst = wait(20*time.Second, Row{Name: "time to the first byte of a client", Per: "tunnel", Metric: "muster_gateway_tunnels_closed_total" + `{reason="silent"}`,
+		Reason: "a closed tunnel", Action: "-"})
+	TunnelIdle = wait(2*time.Minute, Row{Name: "time without a byte in either direction", Per: "tunnel", Metric: "muster_gateway_tunnels_closed_total" + `{reason="silent"}`,
+		Reason: "a closed tunnel", Action: "check the network of the client"})
+	TunnelBuffer = size(32<<10, Row{Name: "bytes that the gateway holds of each direction", Per: "tunnel", Reason: "a wait", Action: "-"})
+)
+
 // Browsers.
 var (
 	Sessions = count(10_000, Row{Name: "links, and browsers that are signed in", Per: "gateway", Metric: "muster_gateway_sessions",

@@ -163,6 +163,26 @@ func NoRelay() Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoRelay, Message: "the configuration of the gateway names no relay", NextStep: "Add the address of the root relay to relay_targets."}
 }
 
+// NoTunnels has the reason NO_TUNNELS.
+func NoTunnels() Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoTunnels, Message: "the configuration of the gateway names no listener to which it connects tunnels of this path", NextStep: "Set tunnel_relay to the address of the root relay, and tunnel_join to that of the join listener."}
+}
+
+// TunnelExpected has the reason TUNNEL_EXPECTED.
+func TunnelExpected() Problem {
+	return Problem{Code: "INVALID_ARGUMENT", Reason: reasons.TunnelExpected, Message: "this path serves tunnels over WebSocket alone", NextStep: "Send a GET request that upgrades to WebSocket with the subprotocol muster.tunnel.v1. A proxy in the way may have removed the header Upgrade."}
+}
+
+// TooManyTunnels has the reason TOO_MANY_TUNNELS.
+func TooManyTunnels(each int64, all int64) Problem {
+	return Problem{Code: "RESOURCE_EXHAUSTED", Reason: reasons.TooManyTunnels, Message: fmt.Sprintf("this address has %v tunnels, or the gateway has %v", each, all), NextStep: "Wait, or raise limits.tunnels_per_address and limits.tunnels of the gateway."}
+}
+
+// TunnelTargetUnreachable has the reason TUNNEL_TARGET_UNREACHABLE.
+func TunnelTargetUnreachable() Problem {
+	return Problem{Code: "UNAVAILABLE", Reason: reasons.TunnelTargetUnreachable, Message: "the gateway does not reach the listener to which it connects tunnels of this path", NextStep: "Check that the relay runs. The log of the gateway has the cause."}
+}
+
 // NoJobs has the reason NO_JOBS.
 func NoJobs() Problem {
 	return Problem{Code: "UNAVAILABLE", Reason: reasons.NoJobs, Message: "the configuration of the gateway names no jobs service", NextStep: "Add the address of the jobs service to jobs_targets."}

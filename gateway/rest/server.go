@@ -121,7 +121,13 @@ func (s *Server) registerJobs(jobs grpc.ClientConnInterface) error {
 	if err != nil {
 		return err
 	}
-	return restv1.RegisterDeploymentServiceHandlerClient(context.Background(), s.mux, musterv1.NewDeploymentServiceClient(jobs))
+	if err := restv1.RegisterDeploymentServiceHandlerClient(context.Background(), s.mux, musterv1.NewDeploymentServiceClient(jobs)); err != nil {
+		return err
+	}
+	if err := restv1.RegisterConformanceServiceHandlerClient(context.Background(), s.mux, musterv1.NewConformanceServiceClient(jobs)); err != nil {
+		return err
+	}
+	return restv1.RegisterSecretServiceHandlerClient(context.Background(), s.mux, musterv1.NewSecretServiceClient(jobs))
 }
 
 // route is one hand-written route.

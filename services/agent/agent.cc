@@ -109,7 +109,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> OpenState(const AgentConfig& config,
                                                       const std::stop_token& stop) {
   const client::Config& own = config.client;
   for (Backoff backoff(kDiskRetry);;) {
-    auto state = AgentState::Open(own.state_dir, own.run, own.plugin, own.node);
+    auto state = AgentState::Open(own.state_dir, own.run, own.plugin, own.node, config.kept);
     if (state.ok() || !config.collects_once || absl::IsAborted(state.status())) return state;
     LogRetry(own, "the state of a collection cannot be opened; trying again",
              client::ToClientStatus(state.status()));
@@ -323,7 +323,7 @@ class Agent {
     Delivery delivery = Submit(
         [&](const auto& stop) { return client_.SubmitFile(state_->result().path, options, stop); });
     if (delivery.status.ok()) {
-      if (auto status = state_->SetCommitted(); !status.ok()) return Failed(status);
+      if (auto status = state_->SetCommitted(delivery.receipt); !status.ok()) return Failed(status);
     } else if (delivery.status.code == Code::kErrorDelivered) {
       return ErrorDelivered(delivery.status);
     } else if (delivery.is_error && delivery.status.code == Code::kConflict) {

@@ -13,6 +13,8 @@
 
 namespace muster {
 
+class KeptResults;
+
 // A progress port that the kernel chooses, because several plugins run at the same time.
 inline constexpr int64_t kAnyProgressPort = -1;
 
@@ -33,6 +35,9 @@ struct AgentConfig {
   // A committed error is final: the next start does not collect again. Can be set neither in the
   // file nor in the environment.
   bool collects_once = false;
+  // Gets the committed result, and outlives the agent; null: it is removed. Can be set neither in
+  // the file nor in the environment.
+  KeptResults* kept = nullptr;
 };
 
 // The fields of the file, the client's first. The pointers refer to `config`.

@@ -101,6 +101,12 @@ bool RemoveState(const std::string& state_dir, std::string_view run, std::string
   return client::RemoveAttemptState(state_dir, name);
 }
 
+bool IsCommitted(const std::string& state_dir, std::string_view run, std::string_view plugin,
+                 std::string_view node) {
+  AgentState state(state_dir + "/" + client::StateName(run, plugin, node), UniqueFd());
+  return state.Load().ok() && state.phase() == AgentPhase::kCommitted;
+}
+
 std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
                                         std::string_view plugin, std::string_view node) {
   AgentState state(state_dir + "/" + client::StateName(run, plugin, node), UniqueFd());
@@ -130,7 +136,8 @@ AgentState::AgentState(std::string folder, UniqueFd lock)
 absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& state_dir,
                                                              std::string_view run,
                                                              std::string_view plugin,
-                                                             std::string_view node) {
+                                                             std::string_view node,
+                                                             KeptResults* kept) {
   const std::string folder = state_dir + "/" + client::StateName(run, plugin, node);
   RETURN_IF_ERROR(MakeFolder(folder));
   ASSIGN_OR_RETURN(UniqueFd lock, LockFileSoon(LockPath(folder)));
@@ -138,6 +145,7 @@ absl::StatusOr<std::unique_ptr<AgentState>> AgentState::Open(const std::string& 
   EndOrphan(folder);
   std::unique_ptr<AgentState> state(new AgentState(folder, std::move(lock)));
   RETURN_IF_ERROR(state->Load());
+  state->kept_ = kept;
   state->name_ = {std::string(run), std::string(plugin)};
   Prune(state_dir);
   return state;
@@ -242,12 +250,39 @@ absl::Status AgentState::SaveError(AgentPhase phase, client::Status why) {
   return Save();
 }
 
-absl::Status AgentState::SetCommitted() {
+absl::Status AgentState::SetCommitted(const client::Receipt& receipt) {
+  const bool kept = kept_ != nullptr && PrepareToKeep(receipt);
   phase_ = AgentPhase::kCommitted;
   result_ = {};
-  auto status = Save();
-  if (status.ok()) RemoveFolders();
-  return status;
+  RETURN_IF_ERROR(Save());
+  if (const absl::Status moved = kept ? kept_->Move(name_) : absl::OkStatus(); !moved.ok()) {
+    Log(LogLevel::kWarning, "a committed result is not kept",
+        {{"run", name_.run}, {"plugin", name_.plugin}, {"error", moved}});
+  }
+  RemoveFolders();
+  return absl::OkStatus();
+}
+
+// Files of others stay as they are: their owner may still use or change them.
+bool AgentState::PrepareToKeep(const client::Receipt& receipt) {
+  std::error_code error;
+  const fs::path path = result_.path;
+  const fs::path folder = fs::canonical(results_dir(), error);
+  if (error || !path.string().starts_with(folder.string() + "/") || receipt.sha256.empty() ||
+      !fs::is_regular_file(fs::symlink_status(path, error)) ||
+      static_cast<int64_t>(fs::file_size(path, error)) != receipt.size) {
+    return false;
+  }
+  const absl::Status prepared = kept_->Prepare(name_, path.string(),
+                                               {.media_type = result_.media_type,
+                                                .file_name = CleanUtf8(path.filename().string()),
+                                                .size = receipt.size,
+                                                .sha256 = receipt.sha256});
+  if (!prepared.ok()) {
+    Log(LogLevel::kInfo, "a committed result is not kept",
+        {{"run", name_.run}, {"plugin", name_.plugin}, {"error", prepared}});
+  }
+  return prepared.ok();
 }
 
 absl::Status AgentState::Clear() {

@@ -4,7 +4,6 @@
 
 #include <sys/types.h>
 
-#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/agent/kept_results.h"
 #include "services/agent/module.h"
 #include "services/client/client.h"
 #include "services/common/base/unique_fd.h"
@@ -38,17 +38,14 @@ void EndOrphanedPlugins(const std::string& state_dir);
 bool RemoveState(const std::string& state_dir, std::string_view run, std::string_view plugin,
                  std::string_view node);
 
+// Returns whether the state says that the genuine result is committed.
+bool IsCommitted(const std::string& state_dir, std::string_view run, std::string_view plugin,
+                 std::string_view node);
+
 // Returns the bytes in the folder of a produced result that is not delivered. A state that cannot
 // be read may have one.
 std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
                                         std::string_view plugin, std::string_view node);
-
-// Names a result of one node.
-struct ResultName {
-  std::string run;
-  std::string plugin;
-  auto operator<=>(const ResultName&) const = default;
-};
 
 struct UndeliveredResult {
   ResultName name;
@@ -64,11 +61,13 @@ std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_d
 class AgentState {
  public:
   // Creates the folder. Fails with ABORTED (ALREADY_RUNNING) if another agent has locked it. Kills
-  // the plugin that an earlier process left running there.
+  // the plugin that an earlier process left running there. `kept` (may be null) gets the committed
+  // result; it outlives the state.
   static absl::StatusOr<std::unique_ptr<AgentState>> Open(const std::string& state_dir,
                                                           std::string_view run,
                                                           std::string_view plugin,
-                                                          std::string_view node);
+                                                          std::string_view node,
+                                                          KeptResults* kept = nullptr);
 
   AgentPhase phase() const { return phase_; }
   // In phase kProduced.
@@ -86,8 +85,9 @@ class AgentState {
   // Makes the result durable first, if the agent owns it.
   absl::Status SetProduced(ModuleResult result);
   absl::Status SetFailed(client::Status why);
-  // Also removes the local result: the fleet has it.
-  absl::Status SetCommitted();
+  // Also removes the local result: the fleet has it. With `kept` it is moved there, if it is the
+  // file of `receipt` and belongs to the agent.
+  absl::Status SetCommitted(const client::Receipt& receipt);
   // Also removes the local result: it cannot be delivered. Keeps the error.
   absl::Status SetSettled(client::Status why);
   // Removes everything: the next start begins with kNothing.
@@ -96,6 +96,8 @@ class AgentState {
  private:
   friend std::vector<UndeliveredResult> ListUndeliveredResults(const std::string& state_dir,
                                                                std::string_view node);
+  friend bool IsCommitted(const std::string& state_dir, std::string_view run,
+                          std::string_view plugin, std::string_view node);
   friend std::optional<int64_t> UndeliveredBytes(const std::string& state_dir, std::string_view run,
                                                  std::string_view plugin, std::string_view node);
 
@@ -104,11 +106,13 @@ class AgentState {
   bool MustRemain();
   absl::Status Load();
   absl::Status Save();
+  bool PrepareToKeep(const client::Receipt& receipt);
   absl::Status SaveError(AgentPhase phase, client::Status why);
   void RemoveFolders();
 
   const std::string folder_;
   const UniqueFd lock_;
+  KeptResults* kept_ = nullptr;
   ResultName name_;
   AgentPhase phase_ = AgentPhase::kNothing;
   ModuleResult result_;

@@ -68,7 +68,7 @@ TEST_F(AgentStateTest, UndeliveredResultRemains) {
 }
 
 TEST_F(AgentStateTest, OldStateWithoutAnUndeliveredResultIsRemoved) {
-  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  EXPECT_TRUE(Produce("committed")->SetCommitted({}).ok());
   EXPECT_TRUE(Open("failed")->SetFailed({client::Code::kFailed, "PLUGIN_FAILED", "", ""}).ok());
   Open("nothing");
   MakeAllOld();
@@ -82,7 +82,7 @@ TEST_F(AgentStateTest, OldestOfTooManyStatesIsRemovedIfItIsUnusedAndWithoutAResu
   Produce("produced");
   const auto working = Open("working");
   EXPECT_TRUE(Open("failed")->SetFailed({client::Code::kFailed, "PLUGIN_FAILED", "", ""}).ok());
-  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  EXPECT_TRUE(Produce("committed")->SetCommitted({}).ok());
   MakeAllOlderBy(std::chrono::hours(2));
   fs::last_write_time(Folder("failed"), fs::file_time_type::clock::now() - std::chrono::hours(3));
   for (size_t i = 3; i < client::kMaxStates; ++i) {
@@ -111,7 +111,7 @@ TEST_F(AgentStateTest, UnreadableStateMayHaveAnUndeliveredResult) {
 TEST_F(AgentStateTest, UndeliveredResultsAreListedByTheNameOfTheirFolder) {
   Produce("produced");
   fs::copy(Folder("produced"), Folder("copied"), fs::copy_options::recursive);
-  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  EXPECT_TRUE(Produce("committed")->SetCommitted({}).ok());
   const auto results = ListUndeliveredResults(base_, "n1");
   ASSERT_EQ(results.size(), 1U);
   EXPECT_EQ(results[0].name, (ResultName{kRun, "produced"}));
@@ -129,7 +129,7 @@ TEST_F(AgentStateTest, StateIsRemovedUnlessItIsInUse) {
 
 TEST_F(AgentStateTest, NumberOfTheAttemptRemainsAsLongAsTheState) {
   Produce("produced");
-  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  EXPECT_TRUE(Produce("committed")->SetCommitted({}).ok());
   const auto attempt = [&](const std::string& plugin) {
     return client::AttemptState::Open(base_, kRun, plugin, "n1").value();
   };
@@ -143,7 +143,7 @@ TEST_F(AgentStateTest, NumberOfTheAttemptRemainsAsLongAsTheState) {
 }
 
 TEST_F(AgentStateTest, OldStateRemainsWhenItIsOpened) {
-  EXPECT_TRUE(Produce("committed")->SetCommitted().ok());
+  EXPECT_TRUE(Produce("committed")->SetCommitted({}).ok());
   MakeAllOld();
   EXPECT_EQ(Open("committed")->phase(), AgentPhase::kCommitted);
 }

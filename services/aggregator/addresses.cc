@@ -24,13 +24,9 @@ void AddIfEmpty(const AggregatorConfig& config, uint16_t port, std::vector<std::
 }  // namespace
 
 Addresses MakeAddresses(const AggregatorConfig& config) {
-  Addresses addresses = {config.aggregator_targets,
-                         config.status_targets,
-                         config.join_targets,
-                         config.relay_targets,
-                         config.jobs_targets,
-                         config.gateway_urls,
-                         {}};
+  Addresses addresses = {
+      config.aggregator_targets, config.status_targets, config.join_targets, config.relay_targets,
+      config.tunnel_targets,     config.jobs_targets,   config.gateway_urls, {}};
   for (const std::string& url : config.status_urls) {
     addresses.status_urls.push_back(
         absl::StrCat(absl::string_view(url).substr(0, url.find_last_not_of('/') + 1), "/"));
@@ -46,6 +42,12 @@ Addresses MakeAddresses(const AggregatorConfig& config) {
   AddIfEmpty(config, kRelayPort, addresses.relay_targets);
   AddIfEmpty(config, kJobsPort, addresses.jobs_targets);
   return addresses;
+}
+
+std::vector<std::string> JoinTargetsOf(const Addresses& addresses) {
+  std::vector<std::string> targets = addresses.join_targets;
+  targets.insert(targets.end(), addresses.tunnel_targets.begin(), addresses.tunnel_targets.end());
+  return targets;
 }
 
 std::vector<std::string> ServiceHosts(const AggregatorConfig& config) {

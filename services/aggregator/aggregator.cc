@@ -97,10 +97,12 @@ class Assembly : public Aggregator {
         status_listeners_(*f_.store, *f_.authorities, clock_, config_.advertise),
         verdicts_(*f_.store, clock_, OwnUri()),
         changes_(*f_.store, requests_, &timers_),
-        lifecycle_(
-            std::make_shared<Lifecycle>(*f_.store, uploads_, timers_, requests_, clock_, OwnUri())),
+        redeliveries_(*f_.store, *f_.blobs, clock_, OwnUri()),
+        lifecycle_(std::make_shared<Lifecycle>(*f_.store, uploads_, timers_, requests_, clock_,
+                                               redeliveries_, OwnUri())),
         sealer_(
-            *f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_, OwnUri(),
+            *f_.store, *f_.blobs, uploads_, PosixFileOps(), config_.state_folder, clock_,
+            redeliveries_, OwnUri(),
             [this](const std::string& run) { lifecycle_->ReviewAfter(run, kSealRetry); }, metrics_,
             static_cast<size_t>(config_.seal_threads)),
         runtime_(host_.Runtime(requests_)),
@@ -118,7 +120,7 @@ class Assembly : public Aggregator {
         identity_service_(runtime_, *f_.authorities, *f_.commands, *f_.store, clock_, addresses_,
                           ServiceHosts(config_)),
         enrollment_(*f_.store, clock_),
-        enrollment_service_(runtime_, enrollment_, addresses_.join_targets,
+        enrollment_service_(runtime_, enrollment_, JoinTargetsOf(addresses_),
                             f_.authorities->FleetCaPem(), f_.commands->CaPem()),
         joining_(*f_.store, *f_.authorities, clock_),
         join_answers_(joining_, *f_.store, clock_, addresses_, f_.authorities->FleetCaPem(),
@@ -174,6 +176,7 @@ class Assembly : public Aggregator {
   StatusListeners status_listeners_;
   Verdicts verdicts_;
   ChangeDispatcher changes_;
+  RedeliveryWait redeliveries_;
   std::shared_ptr<Lifecycle> lifecycle_;
   Sealer sealer_;
   const RpcRuntime runtime_;
@@ -243,6 +246,7 @@ void Assembly::Observe(const ChangeRecord& change) {
       if (change.generation > 1) lifecycle_->ReviewSoon(change.run);
       break;
     case ChangeKind::kRunDeleted:
+    case ChangeKind::kRedelivery:
     case ChangeKind::kOperator:  // recorded by the handler
       break;
   }

@@ -41,6 +41,9 @@ void BindAggregatorConfig(AggregatorConfig* config, Config* file) {
   file->StringList("relay_targets", &config->relay_targets,
                    "The addresses of the root relay in credentials, as host:port. Empty: every "
                    "advertised host with port 7445.");
+  file->StringList("tunnel_targets", &config->tunnel_targets,
+                   "The gateways through which nodes and relays behind proxies that pass no HTTP/2 "
+                   "join and attach to the root relay, as wss://host:port. Empty: none.");
   file->StringList("jobs_targets", &config->jobs_targets,
                    "The addresses of the jobs service in credentials, as host:port. Empty: every "
                    "advertised host with port 7446.");

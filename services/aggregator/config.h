@@ -28,6 +28,7 @@ struct AggregatorConfig {
   std::vector<std::string> status_targets;
   std::vector<std::string> join_targets;
   std::vector<std::string> relay_targets;
+  std::vector<std::string> tunnel_targets;
   std::vector<std::string> jobs_targets;
   std::vector<std::string> gateway_urls;
   std::vector<std::string> status_urls;

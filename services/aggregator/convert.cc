@@ -99,6 +99,7 @@ v1::Result ToProto(const ResultRecord& result) {
   *proto.mutable_commit_time() = ToTimestamp(result.committed_at);
   proto.set_partial_size(result.partial_size);
   proto.set_damage(result.damage);
+  proto.set_redelivery(result.redelivery);
   return proto;
 }
 

@@ -78,8 +78,10 @@ absl::Status JoinHandler::Answer(const std::string& peer,
   Append(addresses_.status_targets, response->mutable_status_targets());
   Append(parents.join_targets, response->mutable_join_targets());
   Append(addresses_.join_targets, response->mutable_join_targets());
+  Append(addresses_.tunnel_targets, response->mutable_join_targets());
   Append(parents.relay_targets, response->mutable_relay_targets());
   Append(addresses_.relay_targets, response->mutable_relay_targets());
+  Append(addresses_.tunnel_targets, response->mutable_relay_targets());
   return absl::OkStatus();
 }
 

@@ -27,6 +27,8 @@ constexpr int64_t kReadAheadBytes = 64 * 1024 * 1024;
 // takes about 10 us, less than a switch of threads (docs/decisions/0015).
 constexpr size_t kQuicklyHashed = 16 * 1024;
 
+constexpr int64_t kMaxDeclineReason = 256;  // bytes
+
 constexpr int kMaxPage = 10'000;
 constexpr int kDefaultPage = 1'000;
 
@@ -189,6 +191,26 @@ grpc::ServerUnaryReactor* ResultService::GetResult(grpc::CallbackServerContext* 
                   ASSIGN_OR_RETURN(const auto result, FindResult(store_, key));
                   *response = ToProto(result);
                   return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* ResultService::DeclineRedelivery(
+    grpc::CallbackServerContext* context, const v1::DeclineRedeliveryRequest* request,
+    v1::DeclineRedeliveryResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.ResultService/DeclineRedelivery",
+                {*request, response}, [this, request](Call& call) -> absl::Status {
+                  const ResultKey key = FromProto(request->key());
+                  RETURN_IF_ERROR(CheckKey(key));
+                  RETURN_IF_ERROR(call.Authorize(Resource::Pair(key.run, key.plugin, key.node)));
+                  std::string reason = request->reason();
+                  if (reason.size() > kMaxDeclineReason) {
+                    return errors::TextTooLong("reason", kMaxDeclineReason);
+                  }
+                  if (reason.empty()) reason = "the node gave no reason";
+                  RETURN_IF_ERROR(FindResult(store_, key).status());
+                  const muster::DeclineRedelivery command{key, reason, ActorOf(call.caller()),
+                                                          absl::ToUnixMicros(clock_.Now())};
+                  return store_.ApplyAndWait(command).status();
                 });
 }
 

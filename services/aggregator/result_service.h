@@ -33,6 +33,9 @@ class ResultService : public v1::ResultService::CallbackService {
   grpc::ServerUnaryReactor* GetResult(grpc::CallbackServerContext* context,
                                       const v1::GetResultRequest* request,
                                       v1::Result* response) override;
+  grpc::ServerUnaryReactor* DeclineRedelivery(grpc::CallbackServerContext* context,
+                                              const v1::DeclineRedeliveryRequest* request,
+                                              v1::DeclineRedeliveryResponse* response) override;
   grpc::ServerUnaryReactor* ListResults(grpc::CallbackServerContext* context,
                                         const v1::ListResultsRequest* request,
                                         v1::ListResultsResponse* response) override;

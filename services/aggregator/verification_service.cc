@@ -100,6 +100,7 @@ class VerifySource : public StreamSource<v1::VerifyStoreResponse> {
       damaged->mutable_key()->set_node(object.key.node);
       damaged->set_generation(object.generation);
       damaged->set_damage(object.damage);
+      damaged->set_redelivery(object.redelivery);
     }
     if (!step.end) return absl::OkStatus();
     if (all_) {

@@ -305,4 +305,17 @@ grpc::Status TestPeer::GetResult(grpc::ServerContext*, const v1::GetResultReques
   return grpc::Status::OK;
 }
 
+grpc::Status TestPeer::DeclineRedelivery(grpc::ServerContext*,
+                                         const v1::DeclineRedeliveryRequest* request,
+                                         v1::DeclineRedeliveryResponse*) {
+  MutexLock lock(mutex_);
+  declines_.push_back(request->reason());
+  return grpc::Status::OK;
+}
+
+std::vector<std::string> TestPeer::declines() const {
+  MutexLock lock(mutex_);
+  return declines_;
+}
+
 }  // namespace muster::client

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -67,6 +68,9 @@ class TestPeer final : public v1::ResultService::Service {
   // Removes the committed result.
   void Forget();
 
+  // Returns the reasons of DeclineRedelivery.
+  std::vector<std::string> declines() const;
+
   // The definition of plugin "facts" in GetRun.
   std::string definition_yaml;
 
@@ -115,6 +119,8 @@ class TestPeer final : public v1::ResultService::Service {
   grpc::Status SubmitResult(grpc::ServerContext*, const v1::SubmitResultRequest*,
                             v1::Result*) override;
   grpc::Status GetResult(grpc::ServerContext*, const v1::GetResultRequest*, v1::Result*) override;
+  grpc::Status DeclineRedelivery(grpc::ServerContext*, const v1::DeclineRedeliveryRequest*,
+                                 v1::DeclineRedeliveryResponse*) override;
 
   absl::Status ReceiveChunk(const v1::UploadRequest::Chunk& chunk, int64_t epoch);
   absl::StatusOr<v1::Result> Commit(const v1::ResultDescription& description,
@@ -131,6 +137,7 @@ class TestPeer final : public v1::ResultService::Service {
   int64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   bool saw_zstd_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<Committed> committed_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> declines_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace muster::client

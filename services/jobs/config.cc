@@ -5,8 +5,11 @@
 namespace muster {
 
 void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
-  BindStateFolder(&config->state_folder,
-                  "The folder of the certificate, tls/, and of the state, jobs.db.", file);
+  BindStateFolder(
+      &config->state_folder,
+      "The folder of the certificate, tls/, of the state, jobs.db and contents/, and of "
+      "the key that encrypts secrets, store.key.",
+      file);
   file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
   file->AddressList("aggregator_targets", &config->aggregator_targets,
                     "The addresses of the aggregator: host:port each.");
@@ -21,6 +24,12 @@ void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
                  "Disk space that is kept to start, and to cancel deployments, on a full disk; at "
                  "most 1/32 of the file system. 0: none.",
                  0, uint64_t{1} << 40);
+  file->ByteSize("contents.quota", &config->content_quota,
+                 "The largest size of the contents of files of deployments, with those that are "
+                 "being uploaded; one operator may use half of it.",
+                 uint64_t{1} << 20, uint64_t{1} << 50);
+  file->Int("contents.max_count", &config->max_contents, "The largest number of these contents.", 1,
+            10'000'000);
 }
 
 }  // namespace muster

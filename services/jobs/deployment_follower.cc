@@ -134,6 +134,7 @@ std::shared_ptr<grpc::Channel> DeploymentFollower::BeginCall(Call call) {
     return nullptr;
   }
   call_ = call;
+  channel_ = channel;
   called_at_ = parts_.clock.MonotonicNow();
   task_.RunAfter(kLate);
   return channel;
@@ -186,10 +187,14 @@ void DeploymentFollower::HandleCall() {
   }
   if (status) {
     const Call call = std::exchange(call_, Call::kNone);
+    channel_.reset();
     return call == Call::kSubmit ? HandleSubmitted(*status) : HandleCancelled(*status);
   }
   if (parts_.clock.MonotonicNow() - called_at_ >= kLate) {
-    SetProblem("the root relay has not answered yet");
+    // A refused connection has ended the call before.
+    SetProblem(channel_->GetState(false) == GRPC_CHANNEL_READY
+                   ? "the root relay has not answered yet"
+                   : "the root relay does not answer connections");
   }
 }
 

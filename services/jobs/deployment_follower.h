@@ -102,11 +102,12 @@ class DeploymentFollower {
   std::string job_;
   std::string problem_;  // as stored
   Call call_ = Call::kNone;
-  absl::Duration called_at_;  // monotonic
-  bool pending_ = true;       // the relay has not answered that it has the job
-  bool begun_ = false;        // BeginSubmission is stored
-  bool cancelled_ = false;    // the relay has answered the cancellation
-  absl::Status refused_;      // why the command is not accepted, while it is not known if it ran
+  std::shared_ptr<grpc::Channel> channel_;  // of the call
+  absl::Duration called_at_;                // monotonic
+  bool pending_ = true;                     // the relay has not answered that it has the job
+  bool begun_ = false;                      // BeginSubmission is stored
+  bool cancelled_ = false;                  // the relay has answered the cancellation
+  absl::Status refused_;  // why the command is not accepted, while it is not known if it ran
   bool is_over_ = false;
   std::optional<ResolvedDeployment> content_;  // set before the watch, which reads it
   Mutex mutex_;

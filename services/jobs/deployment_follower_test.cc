@@ -1,11 +1,15 @@
 #include "services/jobs/deployment_follower.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
 
 #include "gtest/gtest.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/unique_fd.h"
 #include "services/common/rpc/channel.h"
 #include "services/jobs/jobs_schema.h"
 #include "services/jobs/testing/scripted_relay.h"
@@ -32,12 +36,14 @@ class DeploymentFollowerTest : public ::testing::Test {
     EXPECT_TRUE(store_->Create(message, {}).ok());
   }
 
-  std::shared_ptr<grpc::Channel> Connect() const {
+  std::shared_ptr<grpc::Channel> Connect() const { return ConnectTo(relay_.port()); }
+
+  std::shared_ptr<grpc::Channel> ConnectTo(int port) const {
     const testing::TestIdentity identity =
         fleet_.Issue(ServiceIdentity{ServiceRole::kJobs, "jobs"});
     const ChannelIdentity channel = {fleet_.name(), fleet_.fleet_ca_pem(), identity.chain_pem,
                                      identity.key_pem, ""};
-    return MakeChannel("127.0.0.1:" + std::to_string(relay_.port()),
+    return MakeChannel("127.0.0.1:" + std::to_string(port),
                        MakeChannelCredentials(channel, {ServiceRole::kRelay}), true);
   }
 
@@ -68,6 +74,27 @@ TEST_F(DeploymentFollowerTest, RelayThatDoesNotAnswerIsTheProblemAfterSeconds) {
   EXPECT_EQ(Problem(), "the root relay has not answered yet");
   EXPECT_EQ(store_->Get(kDeployment)->state(), v1::DEPLOYMENT_STATE_PENDING);
   relay_.Hang(false);
+}
+
+// As that of a suspended relay: the kernel accepts connections.
+TEST_F(DeploymentFollowerTest, RelayThatAnswersNoConnectionIsTheProblemAfterSeconds) {
+  const UniqueFd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  ASSERT_EQ(bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length), 0);
+  ASSERT_EQ(listen(listener.get(), 10), 0);
+  ASSERT_EQ(getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const auto channel = ConnectTo(ntohs(address.sin_port));
+  DeploymentFollower follower({*store_, [&] { return channel; },
+                               [](const std::string&) { return false; }, clock_, clock_, executor_},
+                              kDeployment, [] {});
+  ASSERT_TRUE(testing::Await([&] { return store_->GetOpen(kDeployment)->attempted; }));
+  executor_.AwaitIdle();
+  clock_.Advance(absl::Seconds(3));
+  executor_.AwaitIdle();
+  EXPECT_EQ(Problem(), "the root relay does not answer connections");
 }
 
 TEST_F(DeploymentFollowerTest, AttemptIsStoredBeforeTheSubmission) {

@@ -77,7 +77,7 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
 
 }  // namespace
 
-absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretStore& secrets,
                                                   const v1::PlanDeploymentRequest& request) {
   if (request.has_build()) {
     if (!request.template_().empty() || !request.type().empty()) {
@@ -93,6 +93,8 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
   deployment.set_action(request.action().empty() ? kDefaultAction : request.action());
   deployment.set_parameters(request.parameters());
   *deployment.mutable_files() = request.files();
+  *deployment.mutable_secrets() = request.secrets();
+  RETURN_IF_ERROR(secrets.Resolve(deployment.mutable_secrets()));
   std::string type = request.type();
   if (type.empty()) {
     ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kTemplate, request.template_()));
@@ -108,6 +110,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents,
   v1::Deployment description;
   DescribeContent(deployment, resolved, &description);
   *plan.mutable_parameters() = std::move(*description.mutable_parameters());
+  *plan.mutable_secrets() = std::move(*description.mutable_secrets());
   return plan;
 }
 
@@ -142,6 +145,7 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   deployment.set_retry_of(request.retry_of());
   deployment.set_destroys(request.destroys());
   deployment.set_forced(request.force());
+  deployment.set_skip_conformance(request.skip_conformance());
   return deployment;
 }
 

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/conformance_report.h"
 #include "services/jobs/deployment_plan.h"
 #include "services/jobs/deployment_submission.h"
 #include "services/jobs/deployment_successor.h"
@@ -30,7 +32,7 @@ grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
 absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
     const Call& call, const v1::PlanDeploymentRequest& request) const {
   if (request.retry_of().empty() && request.destroys().empty()) {
-    return muster::PlanDeployment(parts_.documents, request);
+    return muster::PlanDeployment(parts_.documents, parts_.secrets, request);
   }
   if (!request.template_().empty() || !request.type().empty() || request.has_build() ||
       (!request.retry_of().empty() && !request.destroys().empty())) {
@@ -42,6 +44,7 @@ absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
                    parts_.deployments.GetSource(request.retry_of().empty() ? request.destroys()
                                                                            : request.retry_of()));
   ASSIGN_OR_RETURN(auto plan, PlanSuccessor(source, request));
+  RETURN_IF_ERROR(parts_.secrets.Check(plan.secrets()));
   // A gateway may pretend to be an operator: it does not get sensitive values.
   const bool is_sensitive = std::ranges::any_of(
       plan.parameters(),
@@ -63,18 +66,36 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
+  RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
   RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
+  RETURN_IF_ERROR(CheckConformance(deployment, request));
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
   ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request,
                                                            [&](const DeploymentSource& source) {
                                                              return CheckSuccessor(source, request);
                                                            }));
+  if (created.is_new && request.skip_conformance()) {
+    Log(LogLevel::kWarning, "a deployment is created without the check of conformance",
+        {{"deployment", created.message.deployment()}, {"operator", created.message.created_by()}});
+  }
   if (created.is_new) {
     parts_.runner.Add({created.message.deployment(), created.message.created_by()});
   }
   *response = std::move(created.message);
   return absl::OkStatus();
+}
+
+// A deployment that is stored was checked. What a node has must be removable whatever its state is.
+absl::Status DeploymentService::CheckConformance(const v1::Deployment& deployment,
+                                                 const v1::CreateDeploymentRequest& request) {
+  if (request.skip_conformance() || !request.destroys().empty() ||
+      IsConformanceType(deployment.type()) ||
+      parts_.deployments.Get(deployment.deployment()).ok()) {
+    return absl::OkStatus();
+  }
+  return parts_.conformance.CheckNodes({request.nodes().begin(), request.nodes().end()},
+                                       parts_.clock.Now());
 }
 
 grpc::ServerUnaryReactor* DeploymentService::GetDeployment(grpc::CallbackServerContext* context,
@@ -93,6 +114,7 @@ absl::Status DeploymentService::Get(Call& call, const v1::GetDeploymentRequest& 
     return errors::InvalidPageToken();
   }
   ASSIGN_OR_RETURN(*response, parts_.deployments.Get(request.deployment()));
+  if (request.name_silent()) RETURN_IF_ERROR(parts_.deployments.AddSilentNodes(response));
   return parts_.deployments.AddNodes(request.page_token(), limit, kMaxPageBytes, response);
 }
 
@@ -113,6 +135,7 @@ absl::Status DeploymentService::List(Call& call, const v1::ListDeploymentsReques
   for (v1::Deployment& deployment : page) {
     deployment.clear_parameters();  // up to 80 KiB of each
     deployment.clear_files();
+    deployment.clear_secrets();
     *response->add_deployments() = std::move(deployment);
   }
   return absl::OkStatus();

@@ -6,9 +6,11 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/rpc/call.h"
+#include "services/jobs/conformance_store.h"
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
+#include "services/jobs/secret_store.h"
 
 namespace muster {
 
@@ -19,7 +21,9 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   struct Parts {
     DocumentStore& documents;
     DeploymentStore& deployments;
+    SecretStore& secrets;
     DeploymentRunner& runner;
+    ConformanceStore& conformance;
     DiskReserve& reserve;  // of the disk with the stores
     const Clock& clock;
   };
@@ -48,6 +52,8 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
                                           const v1::PlanDeploymentRequest& request) const;
   absl::Status Create(Call& call, const v1::CreateDeploymentRequest& request,
                       v1::Deployment* response);
+  absl::Status CheckConformance(const v1::Deployment& deployment,
+                                const v1::CreateDeploymentRequest& request);
   absl::Status Get(Call& call, const v1::GetDeploymentRequest& request, v1::Deployment* response);
   absl::Status List(Call& call, const v1::ListDeploymentsRequest& request,
                     v1::ListDeploymentsResponse* response);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <ranges>
+#include <set>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -14,6 +16,8 @@
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/built_version.h"
+#include "services/jobs/conformance_store.h"
+#include "services/jobs/content_rows.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
 
@@ -25,6 +29,7 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr int64_t kRemovedAtOnce = 10;
+constexpr int kMaxSilentNamed = 10;
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
   Rows rows = db.Query("SELECT total(succeeded) FROM deployment_nodes WHERE deployment = ?", id);
@@ -70,6 +75,8 @@ void RemoveOldest(Connection& db, int64_t max_ended) {
   }
   for (const int64_t id : oldest) {
     db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
+    DeleteContentsOf(db, id);
+    db.Run("DELETE FROM secret_reads WHERE deployment = ?", id);
     db.Run("DELETE FROM deployments WHERE id = ?", id);
   }
 }
@@ -118,8 +125,9 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
         "VALUES (?, ?, ?, 0, ?, ?, ?, 0, 0, ?, ?)",
         message.deployment(), message.job(), message.created_by(), Blob{Serialised(message)},
         Blob{bytes}, Blob{digest}, message.retry_of(), message.destroys());
+    const int64_t id = db.last_id();
     if (!source.empty()) MarkSource(db, message, request);
-    return absl::OkStatus();
+    return AddContentsOf(db, id, request);
   }));
   return created;
 }
@@ -166,6 +174,27 @@ absl::Status DeploymentStore::AddNodes(std::string_view token, size_t limit, siz
       v1::DeploymentNode& node = *message->add_nodes();
       node = Parsed<v1::DeploymentNode>(text);
       if (!node.has_final()) node.clear_outputs();  // not verified yet
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DeploymentStore::AddSilentNodes(v1::Deployment* message) {
+  return database_.Read([&](Connection& db) {
+    std::set<std::string> silent;
+    Rows rows =
+        db.Query("SELECT request FROM deployments WHERE deployment = ?", message->deployment());
+    if (rows.Next()) {
+      const auto request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
+      silent.insert(request.nodes().begin(), request.nodes().end());
+    }
+    Rows heard = db.Query(
+        "SELECT n.node FROM deployment_nodes n JOIN deployments d ON d.id = n.deployment "
+        "WHERE d.deployment = ?",
+        message->deployment());
+    while (heard.Next()) silent.erase(heard.Text());
+    for (const std::string& node : silent | std::views::take(kMaxSilentNamed)) {
+      message->add_silent_nodes(node);
     }
     return absl::OkStatus();
   });
@@ -319,6 +348,7 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
         }
         for (const auto& [name, node] : nodes) {
           WriteNode(db, id, node);
+          if (node.has_final()) KeepReport(db, *message, node);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
         message->set_state(v1::DEPLOYMENT_STATE_RUNNING);

@@ -52,7 +52,8 @@ class DeploymentStore {
   // Stores a deployment. Returns what is stored, and whether it is new: an earlier call may have
   // had the same request. If it names a source, calls `check`, which may be called twice, fails as
   // it does, and marks the nodes of the source. ALREADY_EXISTS (DEPLOYMENT_EXISTS), NOT_FOUND
-  // (DEPLOYMENT_NOT_FOUND: the source), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+  // (DEPLOYMENT_NOT_FOUND: the source), FAILED_PRECONDITION (CONTENT_MISSING), RESOURCE_EXHAUSTED
+  // (TOO_MANY_DEPLOYMENTS, DISK_FULL).
   struct Created {
     v1::Deployment message;
     bool is_new = false;
@@ -71,6 +72,9 @@ class DeploymentStore {
   // `max_bytes`, but at least one. Sets the token of the next page.
   absl::Status AddNodes(std::string_view token, size_t limit, size_t max_bytes,
                         v1::Deployment* message);
+
+  // Sets the first of the nodes of its request that have no record. Reads the whole request.
+  absl::Status AddSilentNodes(v1::Deployment* message);
 
   // Returns deployments without nodes, the newest first, from the one after `token` on.
   // INVALID_ARGUMENT (INVALID_PAGE_TOKEN).

@@ -119,6 +119,26 @@ TEST_F(DeploymentStoreTest, NodesHavePages) {
   EXPECT_EQ(page.next_page_token(), "n1");
 }
 
+TEST_F(DeploymentStoreTest, FirstTenNodesWithoutARecordAreNamed) {
+  DeploymentStore store(*database_);
+  v1::Deployment message;
+  message.set_deployment("d1");
+  message.set_job("j1");
+  v1::CreateDeploymentRequest request;
+  for (int i = 30; i >= 10; --i) request.add_nodes(absl::StrCat("n", i));
+  ASSERT_TRUE(store.Create(message, request).ok());
+  v1::WatchJobResponse response;
+  response.set_position(1);
+  response.add_records()->set_node("n11");
+  response.mutable_records(0)->mutable_started();
+  ASSERT_TRUE(store.AddRecords("d1", response, nullptr).ok());
+  ASSERT_TRUE(store.AddSilentNodes(&message).ok());
+  ASSERT_EQ(message.silent_nodes_size(), 10);
+  EXPECT_EQ(message.silent_nodes(0), "n10");
+  EXPECT_EQ(message.silent_nodes(1), "n12");
+  EXPECT_EQ(message.silent_nodes(9), "n20");
+}
+
 TEST_F(DeploymentStoreTest, CancelledDeploymentEndsOnlyBeforeItsSubmission) {
   DeploymentStore store(*database_);
   ASSERT_TRUE(Create(store, "d1").ok());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <ranges>
 #include <set>
 #include <utility>
@@ -19,7 +20,10 @@ namespace {
 
 constexpr int kMaxNamed = 10;
 
-// Returns why a node is skipped; empty if it is not.
+// Why a node is skipped.
+enum class Cause { kRetried, kDestroyed, kSucceeded, kNeverStarted, kUnknown };
+
+// Returns why a node is skipped, for people; empty if it is not.
 using Skip = absl::FunctionRef<std::string(const SourceNode& node)>;
 
 std::vector<std::string> FirstOf(const std::vector<std::string>& names) {
@@ -64,6 +68,31 @@ bool IsComplete(const SuccessorNodes& chosen, const std::set<std::string>& wante
   return !chosen.nodes.empty() && (wanted.empty() || chosen.skipped.empty());
 }
 
+// Returns the cause if it is that of all skipped nodes, with one text. Else nothing.
+std::optional<Cause> OnlyCause(const SuccessorNodes& chosen, const std::set<Cause>& causes) {
+  if (chosen.skipped.size() != 1 || causes.size() != 1) return std::nullopt;
+  return *causes.begin();
+}
+
+absl::Status RefuseRetry(const std::string& id, const SuccessorNodes& chosen,
+                         const std::set<Cause>& causes, const std::string& by) {
+  const std::string why = ReasonsText(chosen.skipped);
+  const auto cause = OnlyCause(chosen, causes);
+  if (cause == Cause::kRetried) return errors::DeploymentRetried(id, why, by);
+  if (cause == Cause::kSucceeded) return errors::SuccessNotRetriable(id, why);
+  if (cause == Cause::kUnknown) return errors::RetryMayRunTwice(id, why);
+  return errors::NotRetriable(id, why);
+}
+
+absl::Status RefuseDestruction(const std::string& id, const SuccessorNodes& chosen,
+                               const std::set<Cause>& causes) {
+  const std::string why = ReasonsText(chosen.skipped);
+  const auto cause = OnlyCause(chosen, causes);
+  if (cause == Cause::kNeverStarted) return errors::NeverStartedNothingToDestroy(id, why);
+  if (cause == Cause::kUnknown) return errors::DestructionMayRunTwice(id, why);
+  return errors::NothingToDestroy(id, why);
+}
+
 absl::StatusOr<v1::Command> CommandOf(const v1::CreateDeploymentRequest& request) {
   v1::Command command;
   if (!command.ParseFromString(request.command().command())) {
@@ -102,24 +131,34 @@ absl::StatusOr<SuccessorNodes> NodesToRetry(const DeploymentSource& source,
     return errors::DestructionNotRetriable(id, source.message.destroys());
   }
   if (!source.destroyed_by.empty()) {
-    return errors::NotRetriable(id,
-                                absl::StrCat("deployment ", source.destroyed_by, " destroys it"));
+    return errors::DestroyedNotRetriable(id, source.destroyed_by);
   }
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(command.container().deployment()));
   const bool may_run_twice = force || resolved.is_idempotent();
   const std::set<std::string> names(wanted.begin(), wanted.end());
+  std::set<Cause> causes;
+  std::string retried_by;
   SuccessorNodes chosen = Choose(source, names, [&](const SourceNode& node) -> std::string {
-    if (!node.retried_by.empty())
+    if (!node.retried_by.empty()) {
+      causes.insert(Cause::kRetried);
+      retried_by = node.retried_by;
       return absl::StrCat("deployment ", node.retried_by, " retries it");
+    }
     if (!node.destroyed_by.empty()) {
+      causes.insert(Cause::kDestroyed);
       return absl::StrCat("deployment ", node.destroyed_by, " destroys it");
     }
-    if (node.attempt == Attempt::kSucceeded) return "it succeeded";
-    if (node.attempt == Attempt::kUnknown && !may_run_twice)
+    if (node.attempt == Attempt::kSucceeded) {
+      causes.insert(Cause::kSucceeded);
+      return "it succeeded";
+    }
+    if (node.attempt == Attempt::kUnknown && !may_run_twice) {
+      causes.insert(Cause::kUnknown);
       return "it is not known whether it ran";
+    }
     return "";
   });
-  if (!IsComplete(chosen, names)) return errors::NotRetriable(id, ReasonsText(chosen.skipped));
+  if (!IsComplete(chosen, names)) return RefuseRetry(id, chosen, causes, retried_by);
   return chosen;
 }
 
@@ -129,7 +168,7 @@ absl::StatusOr<SuccessorNodes> NodesToDestroy(const DeploymentSource& source,
   ASSIGN_OR_RETURN(const v1::Command command, SourceCommand(source));
   v1::Command::Deployment content = command.container().deployment();
   if (content.action() == kDestroyAction) {
-    return errors::NothingToDestroy(id, "its action is \"destroy\"");
+    return errors::DestroyActionNotDestroyed(id);
   }
   ASSIGN_OR_RETURN(const auto type, ReadType(content.type_document()));
   if (std::ranges::find(type.actions, kDestroyAction) == type.actions.end()) {
@@ -140,27 +179,29 @@ absl::StatusOr<SuccessorNodes> NodesToDestroy(const DeploymentSource& source,
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(content));
   const bool may_run_twice = force || resolved.is_idempotent();
   const std::set<std::string> names(wanted.begin(), wanted.end());
-  bool is_destroyed = false;
-  bool is_unknown = false;
+  std::set<Cause> causes;
   SuccessorNodes chosen = Choose(source, names, [&](const SourceNode& node) -> std::string {
-    if (node.attempt == Attempt::kNeverStarted) return "it never started";
+    if (node.attempt == Attempt::kNeverStarted) {
+      causes.insert(Cause::kNeverStarted);
+      return "it never started";
+    }
     if (node.destroyed_by.empty()) return "";
     if (node.destruction == Attempt::kSucceeded) {
-      is_destroyed = true;
+      causes.insert(Cause::kDestroyed);
       return absl::StrCat("deployment ", node.destroyed_by, " destroyed it");
     }
     if (node.destruction == Attempt::kUnknown && !may_run_twice) {
-      is_unknown = true;
+      causes.insert(Cause::kUnknown);
       return absl::StrCat("it is not known whether deployment ", node.destroyed_by,
                           " destroyed it");
     }
     return "";
   });
   if (IsComplete(chosen, names)) return chosen;
-  if (names.empty() && is_destroyed && !is_unknown) {
+  if (names.empty() && causes.contains(Cause::kDestroyed) && !causes.contains(Cause::kUnknown)) {
     return errors::DeploymentDestroyed(id, source.destroyed_by);
   }
-  return errors::NothingToDestroy(id, ReasonsText(chosen.skipped));
+  return RefuseDestruction(id, chosen, causes);
 }
 
 absl::StatusOr<v1::DeploymentPlan> PlanSuccessor(const DeploymentSource& source,
@@ -180,6 +221,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanSuccessor(const DeploymentSource& source,
   plan.set_image(description.image());
   *plan.mutable_time_limit() = command.time_limit();
   *plan.mutable_parameters() = description.parameters();
+  *plan.mutable_secrets() = description.secrets();
   plan.mutable_nodes()->Assign(chosen.nodes.begin(), chosen.nodes.end());
   for (const auto& [reason, names] : chosen.skipped) {
     v1::SkippedNodes& skipped = *plan.add_skipped();

@@ -153,6 +153,36 @@ TEST(DeploymentSuccessorTest, DestructionIsRefusedWithItsReason) {
   EXPECT_THAT(std::string(running.message()), HasSubstr("r1"));
 }
 
+// One next step for all of them would advise what cannot help.
+TEST(DeploymentSuccessorTest, NextStepIsThatOfTheCause) {
+  const auto step_of_retry = [](const DeploymentSource& source, std::vector<std::string> nodes) {
+    return NextStepOf(NodesToRetry(source, nodes, false).status());
+  };
+  DeploymentSource source = Source();
+  EXPECT_THAT(step_of_retry(source, {"succeeded"}), HasSubstr("muster deploy."));
+  EXPECT_THAT(step_of_retry(source, {"unknown"}), HasSubstr("--force"));
+  EXPECT_THAT(step_of_retry(source, {"succeeded", "unknown"}), HasSubstr("deployment show d1"));
+  EXPECT_THAT(step_of_retry(source, {"absent"}), HasSubstr("deployment show d1"));
+  source.nodes[0].retried_by = "r1";
+  EXPECT_EQ(step_of_retry(source, {"failed"}), "Retry that one: muster deployment retry r1.");
+  EXPECT_THAT(step_of_retry(source, {"failed", "absent"}), HasSubstr("deployment show d1"));
+  source.destroyed_by = "x1";
+  EXPECT_THAT(step_of_retry(source, {}), HasSubstr("Create a new deployment"));
+
+  const auto step_of_destruction = [](const DeploymentSource& source) {
+    return NextStepOf(NodesToDestroy(source, {}, false).status());
+  };
+  source = Source();
+  source.nodes = {Node("never", Attempt::kNeverStarted)};
+  EXPECT_THAT(step_of_destruction(source), HasSubstr("created nothing there"));
+  source.nodes = {Destroyed("d", Attempt::kUnknown)};
+  EXPECT_THAT(step_of_destruction(source), HasSubstr("--force"));
+  source.nodes.push_back(Node("never", Attempt::kNeverStarted));
+  EXPECT_THAT(step_of_destruction(source), HasSubstr("deployment show d1"));
+  source.request = Request(kActions, "destroy");
+  EXPECT_THAT(step_of_destruction(source), HasSubstr("--action destroy"));
+}
+
 TEST(DeploymentSuccessorTest, PlanHasTheSignedCommandAndTheParameters) {
   v1::PlanDeploymentRequest wanted;
   wanted.set_retry_of("d1");

@@ -197,7 +197,9 @@ TEST_F(DeploymentTest, IsPendingWithTheReasonUntilTheRelayAnswers) {
   relay_.Stop();
   const auto created = Create(Request({"n1"}));
   ASSERT_TRUE(created.ok()) << created.status();
-  ASSERT_TRUE(testing::Await([&] { return !Get(created->deployment())->problem().empty(); }));
+  ASSERT_TRUE(testing::Await([&] {
+    return absl::StrContains(Get(created->deployment())->problem(), "Connection refused");
+  }));
   EXPECT_EQ(Get(created->deployment())->state(), v1::DEPLOYMENT_STATE_PENDING);
   relay_.Start();
   ASSERT_TRUE(relay_.AwaitJob(created->job()));

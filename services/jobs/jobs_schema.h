@@ -58,8 +58,78 @@ CREATE INDEX deployments_retry_of ON deployments (retry_of, id);
 CREATE INDEX deployments_destroys ON deployments (destroys, id);
 )sql";
 
+inline constexpr const char* kJobsVersion4 = R"sql(
+-- The stored contents of files. Their bytes are blobs (content_store.h).
+CREATE TABLE contents (
+  sha256 BLOB PRIMARY KEY,
+  size INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  kept_until INTEGER NOT NULL    -- longer while a deployment names it
+) WITHOUT ROWID;
+
+-- Contents that are not complete. Their bytes are the staged blob `upload`.
+CREATE TABLE content_uploads (
+  upload TEXT PRIMARY KEY,
+  sha256 BLOB NOT NULL,
+  size INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  kept_until INTEGER NOT NULL
+) WITHOUT ROWID;
+
+-- The contents that the command of a deployment names.
+CREATE TABLE deployment_contents (
+  deployment INTEGER NOT NULL,   -- deployments.id
+  sha256 BLOB NOT NULL,
+  PRIMARY KEY (deployment, sha256)
+) WITHOUT ROWID;
+CREATE INDEX deployment_contents_of ON deployment_contents (sha256);
+)sql";
+
+inline constexpr const char* kJobsVersion5 = R"sql(
+-- The last report of the template type "conformance" of each node.
+CREATE TABLE conformance_reports (
+  node TEXT NOT NULL PRIMARY KEY,
+  deployment TEXT NOT NULL,
+  type TEXT NOT NULL,            -- NAME@VERSION
+  received_at INTEGER NOT NULL,
+  report TEXT NOT NULL           -- JSON
+) WITHOUT ROWID;
+CREATE TABLE conformance_baseline (
+  id INTEGER PRIMARY KEY CHECK (id = 1),
+  message BLOB NOT NULL          -- ConformanceBaseline
+);
+)sql";
+
+// The values of secrets are encrypted (identity/key_wrap.h).
+inline constexpr const char* kJobsVersion6 = R"sql(
+CREATE TABLE secrets (
+  name TEXT NOT NULL PRIMARY KEY,
+  latest INTEGER NOT NULL,       -- the newest version; kept after a deletion
+  deleted_at INTEGER NOT NULL    -- 0: it exists
+) WITHOUT ROWID;
+
+CREATE TABLE secret_versions (
+  name TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  value BLOB NOT NULL,
+  size INTEGER NOT NULL,         -- of the value
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  PRIMARY KEY (name, version)
+) WITHOUT ROWID;
+
+CREATE TABLE secret_reads (
+  deployment INTEGER NOT NULL,   -- deployments.id
+  node TEXT NOT NULL,
+  key BLOB NOT NULL,             -- of the request
+  read_at INTEGER NOT NULL,
+  PRIMARY KEY (deployment, node, key)
+) WITHOUT ROWID;
+)sql";
+
 // Each step brings a database of the version before it to the next version.
-inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3};
+inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
+                                              kJobsVersion4, kJobsVersion5, kJobsVersion6};
 
 }  // namespace muster
 

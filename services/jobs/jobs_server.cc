@@ -10,6 +10,7 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/certificate_files.h"
+#include "services/common/identity/key_wrap.h"
 #include "services/common/identity/recorded_operators.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
@@ -21,11 +22,18 @@
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/conformance_service.h"
+#include "services/jobs/conformance_store.h"
+#include "services/jobs/content_service.h"
+#include "services/jobs/content_store.h"
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_service.h"
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/jobs_schema.h"
+#include "services/jobs/secret_reads.h"
+#include "services/jobs/secret_service.h"
+#include "services/jobs/secret_store.h"
 #include "services/jobs/template_service.h"
 
 namespace muster {
@@ -35,24 +43,32 @@ constexpr size_t kMaxQueue = 16'384;
 // They store the records of deployments.
 constexpr size_t kFollowThreads = 4;
 constexpr size_t kMaxFollowed = 100;
+// They hash contents of files, and wait for their bytes on the disk.
+constexpr size_t kContentThreads = 2;
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(10);
 
 class Assembly : public JobsServer {
  public:
   Assembly(JobsServiceConfig config, std::unique_ptr<DiskReserve> reserve,
-           std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database)
+           std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database,
+           std::unique_ptr<ContentStore> contents, KeyWrap key_wrap)
       : config_(std::move(config)),
         reserve_(std::move(reserve)),
         tls_(std::move(tls)),
         database_(std::move(database)),
+        contents_(std::move(contents)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         following_({"deployments", kFollowThreads, kMaxQueue}),
+        content_calls_({"contents", kContentThreads, kMaxQueue}),
         host_(
             tls_->identity().fleet, [this] { return tls_->roots(); },
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
         documents_(*database_),
         deployments_(*database_),
+        conformance_(*database_),
+        secrets_(*database_, std::move(key_wrap)),
+        secret_reads_(*database_),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
@@ -63,8 +79,18 @@ class Assembly : public JobsServer {
              clock_, timers_, following_},
             kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
-        deployment_service_(host_.Runtime(requests_),
-                            {documents_, deployments_, runner_, *reserve_, clock_}),
+        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, conformance_,
+                                                       secrets_, runner_, *reserve_, clock_}),
+        conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
+        content_service_(host_.Runtime(content_calls_), *contents_),
+        secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
+                                                   .reads = secret_reads_,
+                                                   .fleet = tls_->identity().fleet,
+                                                   .chains = host_.chains(),
+                                                   .revocations = revocations_.list(),
+                                                   .identity = [this] { return SigningIdentity(); },
+                                                   .reserve = *reserve_,
+                                                   .clock = clock_}),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -80,6 +106,10 @@ class Assembly : public JobsServer {
     return MakeChannelCredentials(
         ChannelIdentityFolder{tls_->identity().fleet, tls_->published_folder()}, {role});
   }
+  SigningFiles SigningIdentity() const {
+    const CertificateTrio trio = tls_->trio();
+    return {trio.key, ChainToPem(trio.chain)};
+  }
   void AddGauges();
   absl::Status Serve();
   void Tick();
@@ -89,22 +119,30 @@ class Assembly : public JobsServer {
   const std::unique_ptr<DiskReserve> reserve_;
   const std::unique_ptr<CertificateFiles> tls_;
   const std::unique_ptr<sqlite::LocalDatabase> database_;
+  const std::unique_ptr<ContentStore> contents_;  // uses the database
   Metrics metrics_;
   ServiceThreads threads_;
   TimerService& timers_ = threads_.timers();
   Executor& requests_ = threads_.requests();
   Executor following_;
+  Executor content_calls_;
   ServiceHost host_;
   FollowedRevocations revocations_{host_.canceller()};
   RecordedOperators operators_{tls_->identity().fleet, clock_};
   OperatorFollower followed_operators_{operators_};  // used by follower_
   DocumentStore documents_;
   DeploymentStore deployments_;
+  ConformanceStore conformance_;
+  SecretStore secrets_;
+  SecretReads secret_reads_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
   TemplateService templates_;
   DeploymentService deployment_service_;
+  ConformanceService conformance_service_;
+  ContentService content_service_;
+  SecretService secret_service_;
   std::unique_ptr<FeedFollower> follower_;
   // Last: they use the members above.
   ScheduledTask tick_;
@@ -119,6 +157,9 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_deployments_waiting",
                            "Deployments that wait until others have ended.",
                            [this] { return static_cast<double>(runner_.waiting()); });
+  metrics_.AddSampledGauge("muster_jobs_content_bytes",
+                           "Bytes of the contents of files, with those that are being uploaded.",
+                           [this] { return static_cast<double>(contents_->Usage().bytes); });
   AddReserveGauge(metrics_, *reserve_, config_.disk_reserve);
 }
 
@@ -148,12 +189,14 @@ absl::Status Assembly::Serve() {
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
-  return host_.Serve(std::move(options), {&templates_, &deployment_service_});
+  return host_.Serve(std::move(options), {&templates_, &deployment_service_, &conformance_service_,
+                                          &content_service_, &secret_service_});
 }
 
 void Assembly::Tick() {
   host_.Tick(kStuckReader);
   reserve_->Restore();
+  contents_->Sweep();
   tick_.RunAfter(kTick);
 }
 
@@ -166,6 +209,7 @@ void Assembly::Stop() {
   renewal_.Stop();
   threads_.Stop(config_.drain);
   following_.Drain(config_.drain).IgnoreError();
+  content_calls_.Drain(absl::InfiniteDuration()).IgnoreError();
   host_.StopInspection();
 }
 
@@ -183,8 +227,14 @@ absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
                                                     ServiceRole::kJobs, SystemClock().Now()));
   ASSIGN_OR_RETURN(auto database, sqlite::LocalDatabase::Open(config.state_folder + "/jobs.db",
                                                               kJobsSchema, std::move(fail)));
+  ASSIGN_OR_RETURN(auto key_wrap, KeyWrap::OpenOrCreate(config.state_folder + "/store.key"));
+  const ContentLimits limits = {.quota = static_cast<int64_t>(config.content_quota),
+                                .max_contents = config.max_contents};
+  ASSIGN_OR_RETURN(auto contents, ContentStore::Open(*database, config.state_folder + "/contents",
+                                                     limits, SystemClock()));
   auto assembly =
-      std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database));
+      std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database),
+                                 std::move(contents), std::move(key_wrap));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

@@ -7,7 +7,10 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "muster/v1/conformance.pb.h"
+#include "muster/v1/contents.pb.h"
 #include "muster/v1/deployments.pb.h"
+#include "muster/v1/secrets.pb.h"
 #include "muster/v1/templates.pb.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
@@ -23,8 +26,10 @@ using testing::PathOf;
 using testing::TestIdentity;
 
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
-  const google::protobuf::FileDescriptor* const files[] = {v1::Template::descriptor()->file(),
-                                                           v1::Deployment::descriptor()->file()};
+  const google::protobuf::FileDescriptor* const files[] = {
+      v1::Template::descriptor()->file(), v1::Deployment::descriptor()->file(),
+      v1::NodeConformance::descriptor()->file(), v1::ReadContentRequest::descriptor()->file(),
+      v1::Secret::descriptor()->file()};
   return MethodsOf(files);
 }
 
@@ -33,15 +38,16 @@ class JobsRpcTest : public testing::JobsFixture {};
 TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
   std::set<std::string> rows;
   for (const std::string_view row : AuthorizedMethods()) rows.emplace(row);
-  const TestIdentity callers[] = {fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "other"}),
-                                  fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
-                                  fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}),
-                                  fleet_.Issue(NodeIdentity{"n1"})};
-  ASSERT_EQ(Methods().size(), 11u);
+  std::vector<TestIdentity> callers = {fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "other"}),
+                                       fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
+                                       fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}),
+                                       fleet_.Issue(NodeIdentity{"n1"})};
+  ASSERT_EQ(Methods().size(), 23u);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);
     EXPECT_TRUE(rows.contains(path));
+    if (path == "/muster.v1.ContentService/ReadContent") callers.back() = fleet_.admin();
     for (const TestIdentity& caller : callers) {
       const grpc::Status status = CallEmpty(Connect(caller), path);
       EXPECT_EQ(status.error_code(), grpc::StatusCode::PERMISSION_DENIED) << status.error_message();
@@ -52,7 +58,9 @@ TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
 TEST_F(JobsRpcTest, EveryHandlerAuthorizesItsCaller) {
   for (const auto* method : Methods()) {
     SCOPED_TRACE(PathOf(*method));
-    const grpc::Status status = CallEmpty(Connect(fleet_.admin()), PathOf(*method));
+    const bool of_nodes = PathOf(*method) == "/muster.v1.ContentService/ReadContent";
+    const TestIdentity caller = of_nodes ? fleet_.Issue(NodeIdentity{"n1"}) : fleet_.admin();
+    const grpc::Status status = CallEmpty(Connect(caller), PathOf(*method));
     EXPECT_EQ(status.error_message().find("did not authorise"), std::string::npos)
         << status.error_message();
     EXPECT_NE(status.error_code(), grpc::StatusCode::UNIMPLEMENTED);

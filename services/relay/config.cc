@@ -47,6 +47,8 @@ void BindRelayConfig(RelayConfig* config, Config* file) {
                     "For the root relay: the addresses of the aggregator, host:port each.");
   file->AddressList("status_targets", &config->status_targets,
                     "For the root relay: the addresses of the status service, host:port each.");
+  file->AddressList("jobs_targets", &config->jobs_targets,
+                    "For the root relay: the addresses of the jobs service, host:port each.");
   file->StringList("advertise", &config->advertise,
                    "The addresses of this relay for its children, host:port each.");
   BindInspection(&config->health_port, &config->inspection_port, &config->addresses_file, file);

@@ -34,6 +34,7 @@ struct RelayConfig {
   std::vector<HostPort> parents;
   std::vector<HostPort> aggregator_targets = {{"127.0.0.1", 7440}};
   std::vector<HostPort> status_targets = {{"127.0.0.1", 7441}};
+  std::vector<HostPort> jobs_targets = {{"127.0.0.1", 7446}};
   std::vector<std::string> advertise;
   int64_t health_port = 0;
   int64_t inspection_port = 0;

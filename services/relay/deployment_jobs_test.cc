@@ -39,6 +39,7 @@ class DeploymentJobsTest : public ::testing::Test {
     config.listen = {"127.0.0.1", 0};
     config.aggregator_targets = {{"127.0.0.1", static_cast<uint16_t>(fleet_.port())}};
     config.status_targets = {{"127.0.0.1", 1}};  // nothing listens there
+    config.jobs_targets = {{"127.0.0.1", 1}};
     config.log.level = "error";
     config.drain = absl::Milliseconds(100);
     auto started = RelayServer::Start(config, [](const absl::Status&) {});

@@ -58,7 +58,9 @@ std::vector<Certificate> RelayIdentity::roots() const {
 }
 
 std::vector<std::string> RelayIdentity::relay_targets() const {
-  return keeper_ == nullptr ? std::vector<std::string>() : keeper_->member().relay_targets;
+  if (keeper_ == nullptr) return {};
+  const MemberFile member = keeper_->member();
+  return TargetsByLink(member.relay_targets, member.link);
 }
 
 void RelayIdentity::Stop() {

@@ -28,10 +28,13 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
 
 RootRole::RootRole(const RoleParts& parts)
     : offers_(parts.topology, parts.clock),
+      redeliveries_(parts.topology),
       aggregator_(parts.config.aggregator_targets, CredentialsFor(parts, ServiceRole::kAggregator),
                   parts.threads.timers(), parts.threads.background()),
       status_(parts.config.status_targets, CredentialsFor(parts, ServiceRole::kStatus),
-              parts.threads.timers(), parts.threads.background()) {}
+              parts.threads.timers(), parts.threads.background()),
+      jobs_(parts.config.jobs_targets, CredentialsFor(parts, ServiceRole::kJobs),
+            parts.threads.timers(), parts.threads.background()) {}
 
 absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& parts) {
   std::unique_ptr<RootRole> role(new RootRole(parts));
@@ -64,9 +67,10 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
           SendToAggregator([&aggregator = role->aggregator_] { return aggregator.Get(); })},
       parts.threads.timers(), role->job_writer_);
   role->upstream_ = std::make_unique<RootUpstream>(
-      parts.topology, parts.trust, parts.operators, role->offers_,
-      [&aggregator = role->aggregator_] { return aggregator.Get(); },
-      [&status = role->status_] { return status.Get(); },
+      parts.topology, parts.trust, parts.operators, role->offers_, role->redeliveries_,
+      RootUpstream::Services{[&aggregator = role->aggregator_] { return aggregator.Get(); },
+                             [&status = role->status_] { return status.Get(); },
+                             [&jobs = role->jobs_] { return jobs.Get(); }},
       [&dispatcher = parts.dispatcher] { dispatcher.Release(); }, parts.clock,
       parts.threads.timers(), parts.threads.background());
   // Children that were welcomed before spool their results until they learn of the connection, and
@@ -94,6 +98,7 @@ absl::Status RootRole::Ready() const {
 
 void RootRole::OnReachable(const std::vector<std::string>& names) {
   offers_.OnReachable(names);
+  redeliveries_.OnReachable(names);
   board_->OnReachable();
 }
 

@@ -10,6 +10,7 @@
 #include "services/common/rpc/service_channel.h"
 #include "services/relay/job_audit.h"
 #include "services/relay/relay_role.h"
+#include "services/relay/runs/redelivery_requests.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/upstream/root_upstream.h"
 
@@ -19,7 +20,7 @@ namespace muster {
 // revocations.
 class RootRole final : public RelayRole {
  public:
-  // Reads the jobs of the state folder and connects to the aggregator and the status service.
+  // Reads the jobs of the state folder and connects to the other services.
   static absl::StatusOr<std::unique_ptr<RelayRole>> Start(const RoleParts& parts);
 
   Upstream& upstream() override { return *upstream_; }
@@ -40,8 +41,10 @@ class RootRole final : public RelayRole {
   explicit RootRole(const RoleParts& parts);
 
   RunOffers offers_;
+  RedeliveryRequests redeliveries_;
   ServiceChannel aggregator_;
   ServiceChannel status_;
+  ServiceChannel jobs_;
   Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
   std::unique_ptr<JobBoard> board_;
   std::unique_ptr<JobAudit> audit_;  // uses the board

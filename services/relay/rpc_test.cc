@@ -12,12 +12,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/attachment.pb.h"
+#include "muster/v1/contents.pb.h"
 #include "muster/v1/heartbeats.pb.h"
 #include "muster/v1/identities.pb.h"
 #include "muster/v1/jobs.pb.h"
 #include "muster/v1/join.pb.h"
 #include "muster/v1/results.pb.h"
 #include "muster/v1/runs.pb.h"
+#include "muster/v1/secrets.pb.h"
 #include "muster/v1/shares.pb.h"
 #include "muster/v1/status.pb.h"
 #include "services/common/identity/rpc_authorization.h"
@@ -47,6 +49,8 @@ std::vector<const google::protobuf::MethodDescriptor*> Methods() {
       v1::AttachRequest::descriptor()->file(),
       v1::Command::descriptor()->file(),
       v1::SharedFile::descriptor()->file(),
+      v1::ReadContentRequest::descriptor()->file(),
+      v1::Secret::descriptor()->file(),
       v1::JoinRequest::descriptor()->file(),
       v1::SubmitResultRequest::descriptor()->file(),
       v1::Run::descriptor()->file(),

@@ -36,6 +36,8 @@ class RelayMachine::KnownUpstream final : public Upstream {
   std::shared_ptr<grpc::Channel> Results() override { return nullptr; }
   std::shared_ptr<grpc::Channel> Status() override { return nullptr; }
   std::shared_ptr<grpc::Channel> Joining() override { return nullptr; }
+  std::shared_ptr<grpc::Channel> Jobs() override { return nullptr; }
+  absl::Status JobsUnreachable() const override { return absl::UnavailableError("no jobs"); }
   bool connected() const override { return connected_; }
   std::shared_ptr<void> OnChange(std::function<void()> changed) override {
     changed_ = std::move(changed);

@@ -174,7 +174,7 @@ func TestDeploymentIsRefusedWithAReason(t *testing.T) {
 		{[]string{"hi"}, 67, "name: a value is required"},
 		{[]string{"hi", "--set", "name=Ada", "--set", "nmae=x"}, 67, "no such parameter"},
 		{[]string{"hi@9"}, 69, "template \"hi@9\" not found"},
-		{[]string{"--type", "greet", "--set", "name=Ada", "--action", "destroy"}, 67, "no action"},
+		{[]string{"--type", "greet", "--set", "name=Ada", "--action", "destroy"}, 67, "invalid action"},
 		{[]string{"--type", "greet", "--set", "name=nobody", "--wait"}, 9, "OUTPUTS_INVALID"},
 		{[]string{}, 2, "give a template, or --type"},
 		{[]string{"hi", "--type", "greet", "--set", "name=Ada"}, 2, "hi: No such file"},
@@ -253,7 +253,11 @@ func TestJobListNamesTheTemplateOfADeployment(t *testing.T) {
 	if out := must(d.Muster("deployment", "logs", id, "--node", "n1"))(t); out != "n1: deploy for Ada\n" {
 		t.Errorf("muster deployment logs --node prints %q", out)
 	}
-	_, err := d.Muster("deployment", "logs", id, "--node", "missing")
+	_, err := d.Muster("deployment", "logs", id, "--node", "other")
+	if text := fmt.Sprint(err); !strings.Contains(text, "is not a target of the deployment") || !strings.Contains(text, "muster deployment show "+id) {
+		t.Errorf("the log of a node that is no target: %s", text)
+	}
+	_, err = d.Muster("deployment", "logs", id, "--node", "missing")
 	wantExit(t, err, 9, "")
 	back := killAndHold(t, d.Fleet, fleet.Jobs)
 	if out := must(d.Muster("job", "list"))(t); !strings.Contains(out, "deployment of the image "+d.docker.Registry+"/types/greet") {
@@ -320,9 +324,9 @@ func TestDeploymentIsPendingAndCancelled(t *testing.T) {
 	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--set", "seconds=100"))(t))
 	until(t, "the deployment says why it is pending", func() bool {
 		shown := d.show(t, id)
-		return shown.State == "pending" && shown.Problem != ""
+		return shown.State == "pending" && strings.Contains(shown.Problem, "Connection refused")
 	})
-	if out := must(d.Muster("deployment", "show", id))(t); !strings.Contains(out, "nothing received yet from 1 of 1 node\n") {
+	if out := must(d.Muster("deployment", "show", id))(t); !strings.Contains(out, "nothing received yet from 1 of 1 node: n1\n") {
 		t.Errorf("muster deployment show prints %s", out)
 	}
 	back()

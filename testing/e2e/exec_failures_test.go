@@ -20,7 +20,7 @@ func TestExecTellsThatANodeIsLost(t *testing.T) {
 	n.agent.Kill()
 	_, stderr, code := machine{fleet: f, home: f.Home}.muster(t, nil, "job", "logs", "-f", job)
 	lost := strings.Index(stderr, "not attached any more while the command runs: n1; without a report, timed out at ")
-	if code != 9 || lost < 0 || lost > strings.Index(stderr, "timed-out: the command may still run; ") ||
+	if code != 9 || lost < 0 || lost > strings.Index(stderr, "timed out: the command may still run; ") ||
 		strings.Count(stderr, "timed out at ") != 1 || strings.Contains(stderr, "at the latest") {
 		t.Errorf("exit %d: %s", code, stderr)
 	}

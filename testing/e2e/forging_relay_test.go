@@ -8,16 +8,19 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"hash/crc32"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -30,6 +33,7 @@ import (
 // forwards everything between the two, but changes the records of the node, and adds forged records.
 type forgingRelay struct {
 	musterv1.UnimplementedAttachServiceServer
+	musterv1.UnimplementedContentServiceServer
 	identity      tls.Certificate
 	chain         string
 	uri, address  string
@@ -41,6 +45,7 @@ type forgingRelay struct {
 	revocations   *musterv1.AttachResponse
 	descendants   []*musterv1.AttachRequest_TopologyUpdate_Descendant
 	rootIsRunning chan error
+	changedParts  atomic.Int64 // of contents
 }
 
 // newForgingRelay joins a machine as a relay, and attaches it to the root relay of the fleet with this program.
@@ -62,6 +67,7 @@ func newForgingRelay(t *testing.T, f *fleet.Fleet, name string) *forgingRelay {
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{r.identity},
 		ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13})))
 	musterv1.RegisterAttachServiceServer(server, r)
+	musterv1.RegisterContentServiceServer(server, r)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 
@@ -181,6 +187,28 @@ func (r *forgingRelay) Attach(stream grpc.BidiStreamingServer[musterv1.AttachReq
 			r.sendToRoot(message)
 		}
 	}
+}
+
+// ReadContent forwards the call of a node, and changes a byte of the answer with its checksum.
+func (r *forgingRelay) ReadContent(ctx context.Context, request *musterv1.ReadContentRequest) (*musterv1.ReadContentResponse, error) {
+	r.mutex.Lock()
+	var statement *musterv1.AttachStatement
+	if len(r.descendants) > 0 {
+		statement = r.descendants[0].Statement
+	}
+	r.mutex.Unlock()
+	bytes, err := proto.Marshal(statement)
+	if err != nil {
+		return nil, err
+	}
+	ctx = metadata.AppendToOutgoingContext(ctx, "muster-forwarded-identity", statement.GetChild(), "muster-attach-statement-bin", string(bytes))
+	response, err := musterv1.NewContentServiceClient(r.connection).ReadContent(ctx, request)
+	if err == nil && len(response.Data) > 0 {
+		response.Data[0] ^= 1
+		response.Crc32C = crc32.Checksum(response.Data, crc32.MakeTable(crc32.Castagnoli))
+		r.changedParts.Add(1)
+	}
+	return response, err
 }
 
 func (r *forgingRelay) name() string { return r.uri[strings.LastIndex(r.uri, "/")+1:] }

@@ -160,6 +160,8 @@ func (w *limited) startSlow() map[string]chan string {
 		}
 		return "a closed connection"
 	})
+	start("time of a TLS handshake", w.stalledHandshake(gateway))
+	start("stalled upload stream", w.stallUpload())
 	idle, _ := w.http2To(joinListener, nil)
 	start("idle connection", func() string {
 		if !closes(idle, 2*soon) {

@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"hash/crc32"
+	"maps"
 	"net/http"
 	"os"
 	"strings"
@@ -126,8 +127,15 @@ func publicKey(w *limited) string {
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
-// The scenarios, by the text of their row. None prevents a later one.
-var scenarios = map[string]scenario{
+// The scenarios of all rows, by their text. None prevents a later one.
+var scenarios = func() map[string]scenario {
+	all := maps.Clone(firstScenarios)
+	maps.Copy(all, httpScenarios)
+	maps.Copy(all, callScenarios)
+	return all
+}()
+
+var firstScenarios = map[string]scenario{
 	"page of audit records": {service: fleet.Aggregator, exhaust: func(w *limited) string {
 		client := musterv1.NewAuditServiceClient(w.dial(aggregatorListener, "Operator"))
 		return w.repeated(10, func(ctx context.Context, i int) error {
@@ -355,17 +363,6 @@ var scenarios = map[string]scenario{
 	"open connections of an identity": {service: fleet.Gateway, last: true, exhaust: func(w *limited) string {
 		return w.repeated(40, func(ctx context.Context, i int) error {
 			return w.request(ctx, w.https("Operator"), "GET", "/api/v1/runs", "") // its connection stays open
-		})
-	}},
-	"head of a request": {service: fleet.Gateway, exhaust: func(w *limited) string {
-		return w.repeated(4, func(ctx context.Context, i int) error {
-			return w.request(ctx, w.https("Operator"), "GET", "/api/v1/runs?x="+strings.Repeat("x", 40<<10), "")
-		})
-	}},
-	"JSON of any other request": {service: fleet.Gateway, exhaust: func(w *limited) string {
-		client := w.https("Operator")
-		return w.repeated(20, func(ctx context.Context, i int) error {
-			return w.request(ctx, client, "POST", "/api/v1/runs/"+w.run+"/viewers", `{"csr_pem":"`+strings.Repeat("x", 1<<20)+`"}`)
 		})
 	}},
 	"result of a legacy client (0: no limit)": {service: fleet.Gateway, exhaust: func(w *limited) string {

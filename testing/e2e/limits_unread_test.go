@@ -69,24 +69,7 @@ func (w *limited) leaveStreamsUnread() string {
 
 // leaveRequestsUnfinished begins more requests than a node may have in progress, and sends no byte of their bodies.
 func (w *limited) leaveRequestsUnfinished() string {
-	const connections, streams = 5, 64
-	for range connections {
-		conn, framer := w.http2To(gatewayListener, w.node)
-		defer conn.Close()
-		check(w.t, settle(framer))
-		calls := newCallWriter(framer)
-		for range streams {
-			_, err := calls.begin("/api/v1/runs/" + w.run + "/heartbeats/p0/n1")
-			check(w.t, err)
-		}
-	}
-	client := w.https("Node")
-	for end := time.Now().Add(soon); time.Now().Before(end); {
-		if refusal := refusalOf(w.request(w.ctx, client, "GET", "/api/v1/runs/"+w.run, "")); refusal != "" {
-			return refusal
-		}
-	}
-	return ""
+	return w.leaveRequestsOf("Node", 5, "/api/v1/runs/"+w.run+"/heartbeats/p0/n1")
 }
 
 // leaveBodiesUnfinished sends two large bodies almost to their ends, and another one.

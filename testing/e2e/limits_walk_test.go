@@ -54,6 +54,7 @@ type limited struct {
 	forger  *forgingRelay
 	run     string        // plugins p0, p1 and so on, on n1
 	wide    string        // plugin logs on n1 and m0 to m29
+	second  string        // plugins r0 to r4, on n1
 	large   func() string // a run with many nodes
 	ctx     context.Context
 	done    chan struct{} // closed
@@ -71,9 +72,12 @@ func newLimited(t *testing.T) *limited {
 	} {
 		check(t, f.Configure(service, values))
 	}
-	var plugins, nodes []string
+	var plugins, further, nodes []string
 	for i := range walkPlugins {
 		plugins = append(plugins, sidecarPlugin(fmt.Sprintf("p%d", i), "DaemonSet"))
+	}
+	for i := range 5 {
+		further = append(further, sidecarPlugin(fmt.Sprintf("r%d", i), "DaemonSet"))
 	}
 	for i := range 30 {
 		nodes = append(nodes, fmt.Sprintf("m%d", i))
@@ -81,7 +85,7 @@ func newLimited(t *testing.T) *limited {
 	n1 := attached(t, f, "n1")
 	attached(t, f, "n2")
 	w := &limited{t: t, fleet: f, n1: n1, node: n1.identity(t), forger: newForgingRelay(t, f, "r9"), run: run(t, f, plugins, "n1"),
-		wide: run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, append(nodes, "n1")...)}
+		wide: run(t, f, []string{sidecarPlugin("logs", "DaemonSet")}, append(nodes, "n1")...), second: run(t, f, further, "n1")}
 	w.callers, w.done = newCallers(t, f, w.wide), make(chan struct{})
 	w.callers.listeners[gatewayListener] = must(url.Parse(w.callers.operator.Gateway[0]))(t).Host
 	close(w.done)
@@ -120,6 +124,7 @@ func (w *limited) others() map[string]func(ctx context.Context) error {
 	}
 	runs, statuses := musterv1.NewRunServiceClient(dial(aggregatorListener)), musterv1.NewStatusServiceClient(dial(statusListener))
 	jobs, spooling := musterv1.NewJobServiceClient(dial(relayListener)), dial(walkRelay)
+	templates := musterv1.NewTemplateServiceClient(dial(jobsListener))
 	client := must(o.HTTP())(w.t)
 	return map[string]func(ctx context.Context) error{
 		fleet.Aggregator: func(ctx context.Context) error {
@@ -132,6 +137,10 @@ func (w *limited) others() map[string]func(ctx context.Context) error {
 		},
 		fleet.Relay: func(ctx context.Context) error {
 			_, err := jobs.ListJobs(ctx, &musterv1.ListJobsRequest{})
+			return err
+		},
+		fleet.Jobs: func(ctx context.Context) error {
+			_, err := templates.ListTemplates(ctx, &musterv1.ListTemplatesRequest{PageSize: 10})
 			return err
 		},
 		walkRelay: func(ctx context.Context) error {

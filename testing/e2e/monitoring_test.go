@@ -22,7 +22,7 @@ import (
 var (
 	monitoredServices = []string{"aggregator", "status", "gateway", "relay", "jobs"}
 	// Labels with few values; a label never has values that peers choose (a node, a run, an address).
-	boundedLabels = []string{"code", "listener", "method", "outcome", "presence", "reason", "result", "route", "state"}
+	boundedLabels = []string{"code", "direction", "listener", "method", "outcome", "presence", "reason", "result", "route", "state"}
 )
 
 // Every query of the dashboard and the alerts uses metrics and labels that the services have; docs/operating.md

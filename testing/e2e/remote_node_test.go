@@ -23,7 +23,7 @@ func TestRemoteNodeIsDeployedBySSH(t *testing.T) {
 	t.Cleanup(func() { check(t, docker.Close()) })
 	image := must(docker.PushRemoteNode("../..", filepath.Join(f.Bin, fleet.Muster)))(t)
 	p := &playbook{Fleet: f, machine: machine}
-	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n    network: host\n"
+	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n    secrets: [\"n2/*\"]\n    network: host\n"
 	n1 := join(t, f, "n1", policy, nil, []string{"DOCKER_HOST=unix://" + docker.Socket})
 	n1.attach(t)
 
@@ -47,10 +47,12 @@ func TestRemoteNodeIsDeployedBySSH(t *testing.T) {
 	admit := func() {
 		must(machine.Run(`echo "restrict,expiry-time=\"$(date -d +1hour +%Y%m%d%H%M)\" ` + public + `" >>/root/.ssh/authorized_keys`))(t)
 	}
+	store := func(name, file string) { must(f.Muster("secret", "put", name, "--file", file))(t) }
+	store("n2/ssh-key", key)
 	deployTo := func(version, address, hostKey string, arguments ...string) (string, error) {
 		return f.Muster(append([]string{"deploy", "--type", "remote-node@" + version, "--node", "n1", "--wait", "--set-text", "node=n2",
 			"--set-text", "address=" + address, "--set", fmt.Sprintf("port=%d", machine.Port),
-			"--set-text", "host_key=" + hostKey, "--set-file", "ssh_key=" + key}, arguments...)...)
+			"--set-text", "host_key=" + hostKey, "--secret", "ssh_key=n2/ssh-key"}, arguments...)...)
 	}
 
 	deploy := func(hostKey string, arguments ...string) (string, error) {
@@ -63,16 +65,17 @@ func TestRemoteNodeIsDeployedBySSH(t *testing.T) {
 	// Another machine at this address, or one that intercepts the connection, gets neither the token nor the login.
 	foreign := strings.Join(strings.Fields(public)[:2], " ")
 	file := token(t, f, "--node", "n2")
-	out, err := deploy(foreign, "--set-file", "token="+file)
+	store("n2/token", file)
+	out, err := deploy(foreign, "--secret", "token=n2/token")
 	wantExit(t, err, 9, "")
 	if text := fmt.Sprint(out, err); !strings.Contains(text, "HOST IDENTIFICATION HAS CHANGED") && !strings.Contains(text, "Host key verification failed") {
 		t.Errorf("a foreign host key: %s", text)
 	}
 	_, err = deploy(machine.HostKey)
-	wantExit(t, err, 9, "needs the parameter token")
+	wantExit(t, err, 9, "needs the secret token")
 
 	admit()
-	out = must(deploy(machine.HostKey, "--set-file", "token="+file, "--set-file", "policy="+write("policy.yaml", openPolicy),
+	out = must(deploy(machine.HostKey, "--secret", "token=n2/token", "--set-file", "policy="+write("policy.yaml", openPolicy),
 		"--set", "pins="+string(must(json.Marshal(p.fingerprints(t)))(t))))(t)
 	if !strings.Contains(out, `node = "n2"`) || strings.Contains(out, "PRIVATE KEY") {
 		t.Errorf("muster deploy prints %s", out)

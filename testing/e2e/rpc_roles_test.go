@@ -25,9 +25,10 @@ var servedAt = map[string]string{
 	aggregatorListener: "RunService ResultService ArchiveService IdentityService EnrollmentService JoinService ChangeService " +
 		"ListenerService AuditService VerificationService",
 	statusListener: "StatusService HeartbeatService VerdictService",
-	jobsListener:   "TemplateService DeploymentService",
+	jobsListener:   "TemplateService DeploymentService ConformanceService ContentService SecretService",
 	relayListener: "AttachService JobService ShareService HeartbeatService JoinService RunService/GetRun RunService/WatchRun " +
-		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult StatusService/ReportProgress",
+		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult ResultService/DeclineRedelivery " +
+		"StatusService/ReportProgress ContentService/ReadContent SecretService/FetchSecrets",
 }
 
 func serves(listener, method string) bool {

@@ -26,6 +26,15 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		ALTER TABLE runs DROP COLUMN result_bytes;
 		DROP TABLE damaged;`, "7"},
 	"jobs": {"jobs/jobs.db", `
+		DROP TABLE conformance_reports;
+		DROP TABLE conformance_baseline;
+		DROP TABLE contents;
+		DROP TABLE content_uploads;
+		DROP INDEX deployment_contents_of;
+		DROP TABLE deployment_contents;
+		DROP TABLE secrets;
+		DROP TABLE secret_versions;
+		DROP TABLE secret_reads;
 		DROP INDEX deployments_retry_of;
 		DROP INDEX deployments_destroys;
 		ALTER TABLE deployments DROP COLUMN retry_of;

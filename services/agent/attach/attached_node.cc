@@ -27,12 +27,16 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                                                                   const AttachRuntime& runtime) {
   std::unique_ptr<AttachedNode> node(new AttachedNode(collections));
   const NodeFolder& folder = options.folder;
+  node->secrets_ = std::make_unique<RelaySecrets>(
+      RelaySecrets::Options{folder.fleet, folder.node, options.identity_folder});
   JobRunnerOptions jobs{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca},
                         .timers = &runtime.timers,
                         .executor = &runtime.executor,
                         .max_parallel = options.parallel,
                         .sign = SignerOfFolder(options.identity_folder, folder.fleet),
                         .docker_socket = options.docker_socket,
+                        .contents = &node->contents_,
+                        .secrets = node->secrets_.get(),
                         .registry_credentials = options.registry_credentials};
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
@@ -50,6 +54,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   client.return_after = options.return_after;
   AttachDelegate& delegate = *node;
   node->client_ = std::make_unique<AttachClient>(std::move(client), delegate, runtime);
+  node->secrets_->SetChannel([n = node.get()] { return n->client_->channel(); });
   node->thread_ = std::thread([n = node.get()] { n->Work(); });
   node->client_->Start();
   return node;
@@ -63,6 +68,8 @@ AttachedNode::~AttachedNode() {
   wake_.NotifyAll();
   dequeued_.NotifyAll();
   if (thread_.joinable()) thread_.join();
+  secrets_->SetChannel(nullptr);
+  if (jobs_ != nullptr) jobs_->Stop(absl::ZeroDuration());  // commands read contents by the client
   client_.reset();
   jobs_.reset();
 }

@@ -13,6 +13,8 @@
 #include "absl/time/time.h"
 #include "services/agent/attach/collections.h"
 #include "services/agent/attach/node_folder.h"
+#include "services/agent/attach/relay_content_source.h"
+#include "services/agent/attach/relay_secrets.h"
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/executor.h"
@@ -81,7 +83,9 @@ class AttachedNode final : private AttachDelegate {
   bool TrySend(const v1::AttachRequest& message) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Collections& collections_;
-  std::unique_ptr<JobRunner> jobs_;
+  RelayContentSource contents_{[this] { return client_->channel(); }};
+  std::unique_ptr<RelaySecrets> secrets_;
+  std::unique_ptr<JobRunner> jobs_;  // uses the contents and the secrets
   mutable Mutex mutex_;
   CondVar wake_;      // for the thread
   CondVar dequeued_;  // an event was

@@ -14,6 +14,7 @@ absl::StatusOr<NodeFolder> NodeFolder::Load(const std::string& path) {
   ASSIGN_OR_RETURN(auto member, ReadMemberFile(path));
   if (member.is_relay)
     return errors::NotANodeFolder(path, "is the folder of a relay, not of a node");
+  member.relay_targets = TargetsByLink(member.relay_targets, member.link);
   if (member.relay_targets.empty())
     return errors::NotANodeFolder(path, "names no relay to attach to");
   const auto ca = ReadChainFile(absl::StrCat(path, "/command-ca.pem"));

@@ -45,11 +45,11 @@ absl::Status RunAttached(const AttachOptions& options) {
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
   // One thread each for the renewal of the certificate, the attachment, the starts of commands, the
-  // two kinds of records to sign, the removal of results, and the questions about their runs: any
-  // of them may wait for the disk or the network. Each command and each collection has a separate
-  // thread.
+  // two kinds of records to sign, the removal of results, the questions about their runs, and the
+  // removal of kept results. Any of them may wait for the disk or the network. Each command, each
+  // collection, and the redelivery of kept results has a separate thread.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
-  Executor background({"background", /*threads=*/7});
+  Executor background({"background", /*threads=*/8});
   ASSIGN_OR_RETURN(
       const auto keeper,
       IdentityKeeper::Open({.folder = folder, .timers = timers.get(), .executor = &background}));
@@ -58,6 +58,8 @@ absl::Status RunAttached(const AttachOptions& options) {
                                 .node = node.node,
                                 .identity_folder = identity,
                                 .relay_targets = node.relay_targets,
+                                .max_kept_bytes = options.max_kept_bytes,
+                                .max_kept_age = options.max_kept_age,
                                 .clock = &SystemClock(),
                                 .timers = timers.get(),
                                 .executor = &background});

@@ -3,9 +3,11 @@
 #define MUSTER_SERVICES_AGENT_ATTACH_RUN_ATTACHED_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 
 namespace muster {
 
@@ -14,6 +16,9 @@ struct AttachOptions {
   size_t parallel = 16;              // commands at the same time; more wait
   std::string docker_socket;         // of the daemon that runs containers
   std::string registry_credentials;  // a file; it need not exist
+  // The limits of committed results that are kept (kept_results.h).
+  int64_t max_kept_bytes = int64_t{1} << 30;
+  absl::Duration max_kept_age = absl::Hours(24);
 };
 
 // Keeps the node of the folder attached, runs its jobs and renews its identity, until SIGTERM or

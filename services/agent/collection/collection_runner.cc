@@ -21,6 +21,7 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/errors/client.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -30,6 +31,8 @@ namespace {
 // what it wants and can speak for the node, and after a failure.
 constexpr absl::Duration kReviewDelay = absl::Minutes(1);
 constexpr absl::Duration kReviewRetry = absl::Minutes(10);
+// How soon kept results give way to a disk that becomes full.
+constexpr absl::Duration kTrimPeriod = absl::Seconds(10);
 
 void ReadInto(const std::string& path, std::string* text) {
   auto read = ReadFileBounded(path, kMaxSecretFile);
@@ -80,6 +83,7 @@ bool AcceptsResults(v1::RunState state) {
 CollectionRunner::CollectionRunner(CollectionOptions options)
     : options_(std::move(options)),
       policy_(options_.folder + "/policy.yaml"),
+      kept_(KeptOptions()),
       undelivered_({.state_dir = StateFolder(),
                     .node = options_.node,
                     .max_results = options_.max_undelivered,
@@ -90,13 +94,20 @@ CollectionRunner::CollectionRunner(CollectionOptions options)
                  MutexLock lock(mutex_);
                  RemoveDue();
                }),
-      review_(*options_.timers, *options_.executor, [this] { Review(); }) {
+      review_(*options_.timers, *options_.executor, [this] { Review(); }),
+      trim_(*options_.timers, *options_.executor,
+            [this] {
+              kept_.Trim();
+              trim_.RunAfter(kTrimPeriod);
+            }),
+      redeliveries_(Redelivery()) {
   // The relay may not offer these collections again.
   EndOrphanedPlugins(StateFolder());
   {
     MutexLock lock(mutex_);
     RemoveDue();
   }
+  trim_.RunAfter(kTrimPeriod);
   for (size_t i = 0; i < options_.max_parallel; ++i) {
     threads_.emplace_back([this] { Work(); });
   }
@@ -109,6 +120,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
   if (std::ranges::find(offer.nodes(), options_.node) == offer.nodes().end()) return;
   MutexLock lock(mutex_);
   target_ = relay_target;
+  if (offer.redelivery()) return redeliveries_.Request(offer);
   for (const v1::CollectionOffer::Plugin& plugin : offer.plugins()) {
     const Key key{offer.run(), plugin.name()};
     const auto present = present_.find(key);
@@ -140,6 +152,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
 }
 
 void CollectionRunner::OnAttached(const std::string& relay_target) {
+  redeliveries_.OnAttached();
   MutexLock lock(mutex_);
   target_ = relay_target;
   ++attachments_;
@@ -159,6 +172,7 @@ void CollectionRunner::DropWaiting(const std::optional<std::string>& run) {
 void CollectionRunner::End(const v1::CollectionEnded& ended) {
   const auto& nodes = ended.nodes();
   if (!nodes.empty() && std::ranges::find(nodes, options_.node) == nodes.end()) return;
+  kept_.HandleEnd(ended.run());
   MutexLock lock(mutex_);
   DropWaiting(ended.run());
   std::erase_if(finished_, [&](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -189,6 +203,8 @@ void CollectionRunner::Stop() {
   stop_review_.request_stop();
   removal_.Stop();
   review_.Stop();
+  trim_.Stop();
+  redeliveries_.Stop();
   for (std::thread& thread : threads_) {
     if (thread.joinable()) thread.join();
   }
@@ -322,7 +338,10 @@ void CollectionRunner::Review() {
 client::Delivery CollectionRunner::Gather(const Task& task) {
   const std::stop_token stop = task.stop.get_token();
   auto config = PlanPlugin(ConfigOf(task.key, task.deadline), task.definition_yaml, policy_);
-  if (config.ok()) return GatherAndDeliver(*std::move(config), stop);
+  if (config.ok()) {
+    config->kept = &kept_;
+    return GatherAndDeliver(*std::move(config), stop);
+  }
   if (ReasonOf(config.status()) == "NOT_FOR_AGENTS") {
     return {client::ToClientStatus(config.status()), {}};
   }
@@ -338,7 +357,10 @@ client::Delivery CollectionRunner::Gather(const Task& task) {
 client::Config CollectionRunner::ConfigOf(const Key& key, absl::Time deadline) const {
   client::Config config;
   config.grpc_targets = {target()};
+  const bool tunnel = IsTunnel(std::string_view(config.grpc_targets[0]));
   for (const std::string& other : options_.relay_targets) {
+    // Only the attachment decides that a tunnel is needed.
+    if (IsTunnel(std::string_view(other)) && !tunnel) continue;
     if (other != config.grpc_targets[0]) config.grpc_targets.push_back(other);
   }
   config.status_targets = config.grpc_targets;
@@ -353,6 +375,23 @@ client::Config CollectionRunner::ConfigOf(const Key& key, absl::Time deadline) c
   config.state_dir = StateFolder();
   if (deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(deadline);
   return config;
+}
+
+KeptResultsOptions CollectionRunner::KeptOptions() const {
+  return {.folder = options_.folder + "/kept",
+          .node = options_.node,
+          .max_bytes = options_.max_kept_bytes,
+          .max_age = options_.max_kept_age,
+          .clock = options_.clock,
+          .is_committed = [this](const ResultName& name) {
+            return IsCommitted(StateFolder(), name.run, name.plugin, options_.node);
+          }};
+}
+
+RedeliveryOptions CollectionRunner::Redelivery() {
+  return {.kept = &kept_, .clock = options_.clock, .config = [this](const ResultName& name) {
+            return ConfigOf(name, absl::InfiniteFuture());
+          }};
 }
 
 std::string CollectionRunner::StateFolder() const { return options_.folder + "/collections"; }

@@ -18,8 +18,10 @@
 #include "absl/time/time.h"
 #include "services/agent/agent_state.h"
 #include "services/agent/attach/collections.h"
+#include "services/agent/collection/redeliveries.h"
 #include "services/agent/collection/undelivered_results.h"
 #include "services/agent/jobs/node_policy.h"
+#include "services/agent/kept_results.h"
 #include "services/client/client.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
@@ -48,6 +50,9 @@ struct CollectionOptions {
   // are removed; if that does not suffice, other collections wait.
   size_t max_undelivered = 1'000;
   int64_t max_undelivered_bytes = int64_t{4} << 30;
+  // The limits of kept results, in case that the fleet's copy is damaged (KeptResults).
+  int64_t max_kept_bytes = int64_t{1} << 30;
+  absl::Duration max_kept_age = absl::Hours(24);
   // For the removal, and for requests to the fleet. They outlive the runner.
   const Clock* clock = nullptr;
   TimerService* timers = nullptr;
@@ -60,8 +65,8 @@ struct CollectionOptions {
 // node cannot run, gets an error result. Plugins and deliveries block, so each of `max_parallel`
 // has a thread. The state of a collection stays until its run ends, because a repeated offer must
 // not run the plugin again. A result that is not delivered stays longer (UndeliveredResults). After
-// each attachment the runner asks the fleet whether the runs of these results have ended.
-// Thread-safe.
+// each attachment the runner asks the fleet whether the runs of these results have ended. A
+// committed result is kept for a while, and delivered again on request. Thread-safe.
 class CollectionRunner final : public Collections {
  public:
   // Kills the plugins that an earlier process of this agent left running.
@@ -103,11 +108,14 @@ class CollectionRunner final : public Collections {
   void Review() ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery Gather(const Task& task);
   client::Config ConfigOf(const Key& key, absl::Time deadline) const;
+  KeptResultsOptions KeptOptions() const;
+  RedeliveryOptions Redelivery();
   std::string StateFolder() const;
   std::string target() const;
 
   const CollectionOptions options_;
   PolicyFile policy_;
+  KeptResults kept_;
   mutable Mutex mutex_;
   CondVar work_;
   std::deque<std::shared_ptr<Task>> waiting_ ABSL_GUARDED_BY(mutex_);
@@ -128,6 +136,8 @@ class CollectionRunner final : public Collections {
   std::stop_source stop_review_;
   ScheduledTask removal_;
   ScheduledTask review_;
+  ScheduledTask trim_;  // of kept_
+  Redeliveries redeliveries_;
 };
 
 }  // namespace muster

@@ -112,7 +112,7 @@ TEST_F(UndeliveredResultsTest, DeliveredResultNeedsNoSpace) {
   const ResultName name = Produce("a", 1'000);
   UndeliveredResults results = Load();
   EXPECT_TRUE(results.IsFull());
-  ASSERT_TRUE(AgentState::Open(folder_, kRun, "a", "n1").value()->SetCommitted().ok());
+  ASSERT_TRUE(AgentState::Open(folder_, kRun, "a", "n1").value()->SetCommitted({}).ok());
   EXPECT_FALSE(results.Update(name));
   EXPECT_FALSE(results.IsFull());
 }

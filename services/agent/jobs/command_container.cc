@@ -57,6 +57,7 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   };
   mount(options.state, kStateTarget, false);
   mount(options.files, kFilesTarget, true);
+  mount(options.secrets, kSecretsTarget, true);
   spec.network = plan.container.network;
   spec.memory = plan.container.memory;
   spec.nano_cpus = plan.container.nano_cpus;

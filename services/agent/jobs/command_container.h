@@ -22,6 +22,8 @@ namespace muster {
 inline constexpr std::string_view kStateTarget = "/state";
 // The path at which it has its files.
 inline constexpr std::string_view kFilesTarget = "/files";
+// The path at which it has its secrets.
+inline constexpr std::string_view kSecretsTarget = "/secrets";
 
 // The labels of the containers of jobs: the folder and the node of their agent, and the job. Agents
 // in several mount namespaces may share one daemon, and have the same folder.
@@ -47,11 +49,12 @@ class CommandContainer final : public RunningCommand {
     std::function<bool()> stopped;  // whether it must not be started any more
     std::string state;              // the folder at kStateTarget; empty: none
     std::string files;              // the folder at kFilesTarget; empty: none
+    std::string secrets;            // the folder at kSecretsTarget; empty: none
   };
 
-  // Creates and starts the container, and pulls the image if the node lacks it. Calls `note` before
-  // the container is created; its error prevents that. If it is not known whether the container was
-  // started, returns it: Wait finds out.
+  // Creates and starts the container, and pulls the image if the node lacks it. Calls `note`
+  // immediately before the container is created; its error prevents that. If it is not known
+  // whether the container was started, returns it: Wait finds out.
   static absl::StatusOr<std::unique_ptr<RunningCommand>> Start(
       const JobPlan& plan, Options options, const std::function<absl::Status()>& note);
 

@@ -11,12 +11,14 @@
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
+#include "services/common/errors/contents.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/build_content.h"
+#include "services/common/templates/files.h"
 #include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
@@ -68,8 +70,16 @@ absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command&
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(command.container().deployment()));
   request.action = ActionOf(resolved.type);
   request.argv = resolved.type.command;
+  for (const auto& secret : command.container().deployment().secrets()) {
+    request.secrets.push_back(secret.secret());
+  }
   ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
   RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
+  const int64_t bytes = StoredBytes(command.container().deployment().files());
+  if (bytes > rule.container.max_files) {
+    return errors::FilesTooLarge(absl::StrCat(bytes, " bytes"),
+                                 absl::StrCat(rule.container.max_files, " bytes"));
+  }
   return rule;
 }
 

@@ -29,7 +29,7 @@ struct CommandTrust {
 struct Verdict {
   // OK if it may run, otherwise INVALID_COMMAND, COMMAND_REFUSED, OPERATOR_REVOKED, TARGET_REFUSED,
   // COMMAND_EARLY, COMMAND_EXPIRED, REVOCATIONS_DAMAGED, POLICY_REFUSED or POLICY_UNUSABLE; of a
-  // deployment also INVALID_DOCUMENT or INVALID_PARAMETERS.
+  // deployment also INVALID_DOCUMENT, INVALID_PARAMETERS or INVALID_SECRETS.
   absl::Status status;
   // An authorised signer signed it for this node. The node stores it.
   bool genuine = false;

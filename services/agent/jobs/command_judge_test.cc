@@ -221,6 +221,22 @@ TEST_F(DeploymentJudgeTest, ADeploymentWithFilesIsAdmittedByItsOwnAction) {
   ExpectRefused(Judge(command), "INVALID_FILES");
 }
 
+TEST_F(DeploymentJudgeTest, FilesThatAreNotInTheCommandAreBoundedByThePolicy) {
+  v1::Command command = Deploy();
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment.mutable_type_document()->append("adHoc: true\ncommand: [sh, /files/main.sh]\n");
+  v1::Command::File& file = *deployment.add_files();
+  file.set_path("main.sh");
+  file.set_sha256(std::string(32, 'x'));
+  file.set_size(int64_t{1} << 20);
+  SetPolicy("containers: [{images: ['a@*'], actions: [ad-hoc]}]");
+  EXPECT_EQ(Judge(command).status, absl::OkStatus());
+  SetPolicy("containers: [{images: ['a@*'], actions: [ad-hoc], max_files: 1MiB}]");
+  EXPECT_EQ(Judge(command).status, absl::OkStatus());
+  file.set_size(file.size() + 1);
+  ExpectRefused(Judge(command), "FILES_TOO_LARGE");
+}
+
 class BuildJudgeTest : public CommandJudgeTest {
  protected:
   BuildJudgeTest() {

@@ -23,6 +23,8 @@ struct ContainerLimits {
   int64_t memory = int64_t{512} << 20;
   int64_t nano_cpus = 1'000'000'000;  // one CPU
   int64_t processes = 256;
+  // The size of the files of a deployment that the node reads from the jobs service.
+  int64_t max_files = int64_t{1} << 30;
 };
 
 // A rule for commands on the node, or in containers.
@@ -42,6 +44,7 @@ struct CommandRule {
   // For builds on top of these images: patterns of the repositories to which they are pushed.
   std::vector<std::string> repositories;
   ContainerLimits container;
+  std::vector<std::string> secrets;  // patterns of the names of secrets; empty: none
 };
 
 // The content of a policy file.

@@ -10,6 +10,7 @@
 #include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/templates/files.h"
 
 namespace muster {
 namespace {
@@ -51,12 +52,14 @@ absl::Status WriteReadOnly(const std::string& path, std::string_view content, bo
 }
 
 absl::Status WriteDeploymentFiles(
-    const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
+    const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+    FetchFile fetch) {
   RETURN_IF_ERROR(MakeFolderWithMode(folder, kAnyUserEnters));
   for (const v1::Command::File& file : files) {
     RETURN_IF_ERROR(MakeFoldersOf(folder, file.path()));
-    RETURN_IF_ERROR(
-        WriteReadOnly(absl::StrCat(folder, "/", file.path()), file.content(), file.executable()));
+    const std::string path = absl::StrCat(folder, "/", file.path());
+    RETURN_IF_ERROR(IsStored(file) ? fetch(path, file)
+                                   : WriteReadOnly(path, file.content(), file.executable()));
   }
   return absl::OkStatus();
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
 
@@ -21,10 +22,16 @@ absl::Status MakeFolderWithMode(const std::string& path, mode_t mode);
 // its end. ALREADY_EXISTS, or another failure of the disk.
 absl::Status WriteReadOnly(const std::string& path, std::string_view content, bool executable);
 
+// Writes a file whose content is not part of the command to this path.
+using FetchFile =
+    absl::FunctionRef<absl::Status(const std::string& path, const v1::Command::File&)>;
+
 // Creates the folder with the files, which satisfy CheckFiles. Any user may read it.
-// ALREADY_EXISTS, or another failure of the disk; some of the files may then exist.
+// ALREADY_EXISTS, another failure of the disk, or that of `fetch`; some of the files may then
+// exist.
 absl::Status WriteDeploymentFiles(
-    const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files);
+    const std::string& folder, const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+    FetchFile fetch);
 
 }  // namespace muster
 

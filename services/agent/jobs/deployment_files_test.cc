@@ -9,6 +9,7 @@
 #include <string>
 
 #include "services/agent/jobs/untrusted_folder.h"
+#include "services/common/errors/contents.h"
 
 namespace muster {
 namespace {
@@ -38,6 +39,13 @@ class DeploymentFilesTest : public ::testing::Test {
   const std::string parent_ = ::testing::TempDir() + "/deployment_files_test";
   const std::string folder_ = parent_ + "/files";
   google::protobuf::RepeatedPtrField<v1::Command::File> files_;
+  std::vector<std::string> fetched_;
+  absl::Status fetch_failure_;
+  const std::function<absl::Status(const std::string&, const v1::Command::File&)> fetch_ =
+      [this](const std::string& path, const v1::Command::File& file) {
+        fetched_.push_back(path + " of " + file.path());
+        return fetch_failure_;
+      };
 };
 
 TEST_F(DeploymentFilesTest, AnyUserReadsTheFilesWhateverTheUmaskIs) {
@@ -45,7 +53,7 @@ TEST_F(DeploymentFilesTest, AnyUserReadsTheFilesWhateverTheUmaskIs) {
   Add("a/b/empty", "");
   Add("main.sh", "#!/bin/sh\n", true);
   const mode_t umask_before = umask(0077);
-  const absl::Status status = WriteDeploymentFiles(folder_, files_);
+  const absl::Status status = WriteDeploymentFiles(folder_, files_, fetch_);
   umask(umask_before);
   ASSERT_TRUE(status.ok()) << status;
   EXPECT_EQ(ContentOf(folder_ + "/a/b/data"), std::string("\0\xff\n", 3));
@@ -57,10 +65,23 @@ TEST_F(DeploymentFilesTest, AnyUserReadsTheFilesWhateverTheUmaskIs) {
   EXPECT_TRUE(RemoveUntrusted(folder_).ok());
 }
 
+TEST_F(DeploymentFilesTest, StoredContentIsFetchedIntoItsFolder) {
+  Add("a/data", "");
+  files_[0].set_sha256(std::string(32, 'x'));
+  files_[0].set_size(7);
+  Add("main.sh", "");
+  ASSERT_TRUE(WriteDeploymentFiles(folder_, files_, fetch_).ok());
+  EXPECT_EQ(fetched_, std::vector<std::string>{folder_ + "/a/data of a/data"});
+  EXPECT_EQ(ModeOf(folder_ + "/a"), 0755u);
+  EXPECT_TRUE(RemoveUntrusted(folder_).ok());
+  fetch_failure_ = errors::ContentDamaged("a/data");
+  EXPECT_EQ(WriteDeploymentFiles(folder_, files_, fetch_), fetch_failure_);
+}
+
 TEST_F(DeploymentFilesTest, ExistingFolderIsAnError) {
   std::filesystem::create_directory(folder_);
   Add("a", "");
-  EXPECT_TRUE(absl::IsAlreadyExists(WriteDeploymentFiles(folder_, files_)));
+  EXPECT_TRUE(absl::IsAlreadyExists(WriteDeploymentFiles(folder_, files_, fetch_)));
 }
 
 TEST_F(DeploymentFilesTest, LinkIsNotFollowed) {

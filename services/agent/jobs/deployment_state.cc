@@ -135,12 +135,12 @@ DeploymentState::DeploymentState(const std::string& job_folder)
       files_(std::filesystem::absolute(job_folder) / "files") {}
 
 absl::Status DeploymentState::Create(
-    std::string_view parameters,
-    const google::protobuf::RepeatedPtrField<v1::Command::File>& files) const {
+    std::string_view parameters, const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+    FetchFile fetch) const {
   RETURN_IF_ERROR(MakeFolderWithMode(folder_, kAnyUserWrites));
   RETURN_IF_ERROR(WriteReadOnly(folder_ + "/parameters.json", parameters, false));
   RETURN_IF_ERROR(MakeFolderWithMode(folder_ + "/outputs", kAnyUserWrites));
-  return files.empty() ? absl::OkStatus() : WriteDeploymentFiles(files_, files);
+  return files.empty() ? absl::OkStatus() : WriteDeploymentFiles(files_, files, fetch);
 }
 
 absl::Status DeploymentState::Remove() const {

@@ -18,7 +18,9 @@
 
 #include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
+#include "services/agent/jobs/deployment_files.h"
 #include "services/agent/jobs/untrusted_folder.h"
+#include "services/common/errors/contents.h"
 #include "services/common/templates/documents.h"
 
 namespace muster {
@@ -44,10 +46,13 @@ class DeploymentState {
   const std::string& files() const { return files_; }
 
   // Creates the folders. Any user in the container may write to /state, and read `files`, which
-  // satisfy CheckFiles. ALREADY_EXISTS, or another failure of the disk.
+  // satisfy CheckFiles. ALREADY_EXISTS, another failure of the disk, or that of `fetch`.
   absl::Status Create(
       std::string_view parameters,
-      const google::protobuf::RepeatedPtrField<v1::Command::File>& files = {}) const;
+      const google::protobuf::RepeatedPtrField<v1::Command::File>& files = {},
+      FetchFile fetch = [](const std::string&, const v1::Command::File& file) {
+        return errors::ContentUnreachable(file.path(), "there is no jobs service");
+      }) const;
 
   // Returns which of kStateLimits it exceeds; empty if it exceeds none.
   std::string WhyTooLarge() const { return muster::WhyTooLarge(folder_, kStateLimits); }

@@ -5,12 +5,14 @@
 #include <fstream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/testing/job_container_fixture.h"
+#include "services/common/errors/relay.h"
 #include "testing/fixtures/await.h"
 
 namespace muster {
@@ -55,6 +57,18 @@ class JobDeploymentTest : public JobContainerFixture {
     JobPlan plan = PlanOf(docker_->image(), script);
     plan.deployment = std::string(32, 'd');
     return plan;
+  }
+
+  // The deployment brings these files.
+  void SetFiles(const std::vector<v1::Command::File>& files) {
+    v1::SignedCommand signed_command = DeploymentOf(docker_->image());
+    v1::Command command;
+    ASSERT_TRUE(command.ParseFromString(signed_command.command()));
+    v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+    deployment.mutable_type_document()->append("adHoc: true\n");
+    deployment.mutable_files()->Assign(files.begin(), files.end());
+    signed_command.set_command(command.SerializeAsString());
+    job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", signed_command).value();
   }
 
   // Runs a deployment; its state is removed with its container.
@@ -117,24 +131,49 @@ TEST_F(JobDeploymentTest, ContainerReadsItsParametersAndItsOutputsAreRecorded) {
 
 // The policy admits the files: see command_judge_test.cc.
 TEST_F(JobDeploymentTest, ContainerReadsItsFilesAndCannotChangeThem) {
-  v1::SignedCommand signed_command = DeploymentOf(docker_->image());
-  v1::Command command;
-  ASSERT_TRUE(command.ParseFromString(signed_command.command()));
-  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
-  deployment.mutable_type_document()->append("adHoc: true\n");
-  v1::Command::File& data = *deployment.add_files();
+  v1::Command::File data;
   data.set_path("lib/data");
   data.set_content("from a file\n");
-  v1::Command::File& script = *deployment.add_files();
+  v1::Command::File script;
   script.set_path("main.sh");
   script.set_content("#!/bin/sh\ncat /files/lib/data; echo x >/files/lib/data || echo ro\n");
   script.set_executable(true);
-  signed_command.set_command(command.SerializeAsString());
-  job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", signed_command).value();
+  SetFiles({data, script});
   const Records all = Deploy("/files/main.sh 2>/dev/null; echo u > /state/outputs/url");
   EXPECT_EQ(all.out, "from a file\nro\n");
   ExpectOutputs(all, {{"url", "\"u\""}});
   EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", kJob, "/files")));
+}
+
+TEST_F(JobDeploymentTest, ContainerReadsFilesThatAreNotInItsCommand) {
+  const std::string bytes(5'000, 'x');
+  SetFiles({contents_.Add("data", bytes)});
+  contents_.FailWith({errors::JobsUnreachable()});
+  const Records all = Deploy("cat /files/data; echo u > /state/outputs/url");
+  EXPECT_EQ(all.out, bytes);
+  ExpectOutputs(all, {{"url", "\"u\""}});
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", kJob, "/files")));
+}
+
+TEST_F(JobDeploymentTest, ContainerWithOtherFilesThanTheSignedOnesDoesNotStart) {
+  const v1::Command::File file = contents_.Add("data", "signed");
+  contents_.Replace(file, "forged");
+  SetFiles({file});
+  const Records all = Deploy("true");
+  ExpectFailed(all, "CONTENT_DAMAGED", "\"data\"");
+  EXPECT_EQ(all.started, 0);
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", kJob, "/files")));
+}
+
+TEST_F(JobDeploymentTest, CancelEndsTheReadsOfFiles) {
+  SetFiles({contents_.Add("data", "bytes")});
+  contents_.FailWith(std::vector<absl::Status>(1'000, errors::JobsUnreachable()));
+  Start(DeploymentPlan("true"));
+  EXPECT_TRUE(testing::Await([this] { return !contents_.offsets().empty(); }));
+  process_->Stop(JobStop::kCancelled);
+  const Records all = Finish();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_EQ(all.started, 0);
 }
 
 // Docker refuses two folders at one path.

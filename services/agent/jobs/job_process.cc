@@ -53,12 +53,21 @@ std::string MemoryText(const JobPlan& plan) {
                       plan.container.memory >> 20, " MiB");
 }
 
+std::string TimeLimitText(const JobPlan& plan) {
+  return absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)));
+}
+
 v1::JobRecord TimeLimitFinal(const JobPlan& plan, const std::string& doing = "") {
-  return FinalRecord(
-      v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-      absl::StrCat("it ran for longer than ",
-                   absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100))),
-                   doing.empty() ? "" : ", while it ", doing));
+  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
+                     absl::StrCat("it ran for longer than ", TimeLimitText(plan),
+                                  doing.empty() ? "" : ", while it ", doing));
+}
+
+// Docker, which also pulls the image, needed too long.
+v1::JobRecord TimeLimitBeforeStart(const JobPlan& plan, const absl::Status& failure) {
+  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
+                     absl::StrCat("its container did not start within ", TimeLimitText(plan), ": ",
+                                  failure.message()));
 }
 
 v1::JobRecord StateTooLarge(const std::string& what) {
@@ -114,7 +123,10 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
   }
   CommandContainer::Options options = ContainerOptions(std::move(sink));
   if (state_) RETURN_IF_ERROR(CreateState(&options));
-  return CommandContainer::Start(plan_, std::move(options), [this] {
+  return CommandContainer::Start(plan_, std::move(options), [this]() -> absl::Status {
+    if (secrets_ != nullptr) {
+      RETURN_IF_ERROR(secrets_->Provide(plan_.user, [this] { return MustNotStart(); }));
+    }
     return folder_.NoteContainer({BootId(), absl::Now(), SinceBoot(), plan_});
   });
 }
@@ -135,15 +147,33 @@ CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
           .node = host_.node,
           .job = job_,
           .sink = std::move(sink),
-          .stopped = [this] { return stop_ != JobStop::kNone || Now() >= limit_at_; }};
+          .stopped = [this] { return MustNotStart(); }};
 }
+
+bool JobProcess::MustNotStart() const { return stop_ != JobStop::kNone || Now() >= limit_at_; }
 
 absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
   ASSIGN_OR_RETURN(const auto deployment, folder_.ReadDeployment());
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
   options->state = state_->folder();
   if (!deployment.files().empty()) options->files = state_->files();
-  return state_->Create(ParametersJson(resolved.parameters), deployment.files());
+  const ContentFetcher fetcher({.source = host_.contents,
+                                .deployment = deployment.deployment(),
+                                .stopped = options->stopped,
+                                .wait = [this](absl::Duration time) {
+                                  pollfd wake = {wake_.get(), POLLIN, 0};
+                                  poll(&wake, 1,
+                                       PollMilliseconds(std::min(time, limit_at_ - Now())));
+                                }});
+  RETURN_IF_ERROR(
+      state_->Create(ParametersJson(resolved.parameters), deployment.files(),
+                     [&fetcher](const std::string& path, const v1::Command::File& file) {
+                       return fetcher.Fetch(path, file);
+                     }));
+  if (deployment.secrets().empty()) return absl::OkStatus();
+  secrets_ = std::make_unique<JobSecrets>(host_.secrets, job_, deployment.secrets());
+  ASSIGN_OR_RETURN(options->secrets, secrets_->Folder());
+  return absl::OkStatus();
 }
 
 // No container may use it any more.
@@ -164,6 +194,7 @@ void JobProcess::Run() {
   if (!command.ok()) {
     Log(LogLevel::kWarning, "a job's command cannot be started",
         {{"job", job_}, {"error", command.status()}});
+    if (secrets_ != nullptr) secrets_->Remove();  // also if the final record has to wait
     AppendWithRetry(FinalOfStart(command.status()));
     return RemoveState();
   }
@@ -175,6 +206,7 @@ void JobProcess::Run() {
 void JobProcess::Resume() {
   const ContainerMark& mark = *folder_.container();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
+  RestoreSecrets();
   const auto command = CommandContainer::Adopt(ContainerOptions(SinkOf(recorder)));
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
@@ -182,9 +214,22 @@ void JobProcess::Resume() {
   RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
 
+void JobProcess::RestoreSecrets() {
+  if (!state_) return;
+  const auto deployment = folder_.ReadDeployment();
+  if (deployment.ok() && deployment->secrets().empty()) return;
+  // If the command cannot be read, its output may have secrets, and none are known.
+  secrets_ = std::make_unique<JobSecrets>(
+      host_.secrets, job_, deployment.ok() ? deployment->secrets() : SecretReferences());
+  if (deployment.ok()) secrets_->Restore();
+}
+
 JobOutputSink JobProcess::SinkOf(OutputRecorder& recorder) {
   return [this, &recorder](v1::JobStream stream, std::string_view data) {
-    news_ = recorder.Add(stream, data, Now()) || news_;
+    const auto record = [&](v1::JobStream name, std::string_view masked) {
+      news_ = recorder.Add(name, masked, Now()) || news_;
+    };
+    secrets_ == nullptr ? record(stream, data) : secrets_->Filter(stream, data, record);
   };
 }
 
@@ -206,6 +251,11 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
             : absl::StatusOr<CommandEnd>(errors::DockerUnreachable(
                   host_.docker.socket(), "the container cannot be stopped"));
   if (start_) AppendWithRetry(*std::move(start_));
+  if (secrets_ != nullptr) {
+    secrets_->Finish([&](v1::JobStream stream, std::string_view masked) {
+      recorder.Add(stream, masked, Now());
+    });
+  }
   if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
   v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
@@ -217,7 +267,9 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
     if (!folder_.log()->content().outputs) return;
   }
   AppendWithRetry(std::move(final));
-  if (folder_.log()->has_final() && command.Remove()) RemoveState();
+  if (!folder_.log()->has_final()) return;
+  if (secrets_ != nullptr) secrets_->Remove();
+  if (command.Remove()) RemoveState();
 }
 
 // Returns whether Docker was unreachable for so long that the container cannot be waited for.
@@ -233,7 +285,7 @@ v1::JobRecord JobProcess::FinalOfStart(const absl::Status& failure) const {
     return FinalRecord(v1::JOB_OUTCOME_FAILED, "AGENT_STOPPED",
                        "the agent was stopped before the command started");
   }
-  if (Now() >= limit_at_ && !plan_.image.empty()) return TimeLimitFinal(plan_);
+  if (Now() >= limit_at_ && !plan_.image.empty()) return TimeLimitBeforeStart(plan_, failure);
   return FinalRecord(v1::JOB_OUTCOME_FAILED,
                      plan_.image.empty() ? "COMMAND_NOT_STARTED" : ReasonOf(failure),
                      ToStd(failure.message()));
@@ -311,6 +363,9 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
     return FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(end.failure), ToStd(end.failure.message()));
   }
   absl::Status lost = end.output_lost;
+  if (lost.ok() && secrets_ != nullptr && secrets_->lost()) {
+    lost = errors::ContainerOutputLost("the node has lost the secrets that are masked in it");
+  }
   if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("the log lost its beginning");
   v1::JobRecord record =
       end.out_of_memory
@@ -333,6 +388,7 @@ bool JobProcess::HandleState(v1::JobRecord::Final* final) {
   }
   if (final->exit_code() != 0) return true;
   WrittenOutputs written = OutputsOf(folder_, *state_);
+  if (secrets_ != nullptr) secrets_->CheckOutputs(&written);
   if (!written.problems.empty()) {
     fail(FinalRecord(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID",
                      absl::StrJoin(written.problems, "; ")));

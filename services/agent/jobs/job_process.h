@@ -14,9 +14,11 @@
 #include "absl/time/time.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/command_container.h"
+#include "services/agent/jobs/content_fetcher.h"
 #include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_plan.h"
+#include "services/agent/jobs/job_secrets.h"
 #include "services/agent/jobs/output_recorder.h"
 #include "services/agent/jobs/running_command.h"
 #include "services/agent/jobs/spool_quota.h"
@@ -30,6 +32,8 @@ struct JobHost {
   std::string node;
   SpoolQuota& quota;
   DockerEngine& docker;
+  ContentSource& contents;
+  SecretHost secrets = {};
 };
 
 // The reason to end a process early.
@@ -39,7 +43,8 @@ enum class JobStop { kNone, kCancelled, kTimedOut, kStateTooLarge, kAgentStops }
 // so it never waits for the network; the stored output is bounded (output_recorder.h). At its time
 // limit or on Stop it gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a
 // state (deployment_state.h): if that becomes too large, the container gets SIGKILL. If it exits
-// with 0, its outputs are recorded.
+// with 0, its outputs are recorded. Its secrets (job_secrets.h) are fetched before it starts, and
+// masked in its output.
 class JobProcess {
  public:
   // The folder has a log and outlives this. Run calls `on_records` when the log has new records.
@@ -64,9 +69,12 @@ class JobProcess {
   JobOutputSink SinkOf(OutputRecorder& recorder);
   void RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began);
   CommandContainer::Options ContainerOptions(JobOutputSink sink);
+  bool MustNotStart() const;
   // Creates the state of a deployment, for its container.
   absl::Status CreateState(CommandContainer::Options* options);
   void RemoveState();
+  // Finds the secrets that an earlier process of the agent provided.
+  void RestoreSecrets();
   v1::JobRecord FinalOfStart(const absl::Status& failure) const;
   // Stores the record of the start, and does not wait for a full disk: output may be stored before
   // it. Returns the time of the next call.
@@ -93,6 +101,7 @@ class JobProcess {
   const JobPlan plan_;
   const std::function<void()> on_records_;
   const std::optional<DeploymentState> state_;  // of a deployment
+  std::unique_ptr<JobSecrets> secrets_;         // null: it has none
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
   std::atomic<bool> agent_stops_ = false;

@@ -289,6 +289,20 @@ TEST_F(JobProcessTest, TimeLimitAppliesWhileTheDiskIsFull) {
   thread_.join();
 }
 
+// Docker, or the pull of the image, took the whole time.
+TEST_F(JobProcessTest, ContainerThatDidNotStartInTimeHasNotRun) {
+  plan_.image = "a@sha256:" + std::string(64, 'a');
+  plan_.time_limit = absl::Nanoseconds(1);
+  const Records all = Run();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+  EXPECT_EQ(all.final.reason(), "TIME_LIMIT");
+  EXPECT_NE(all.final.detail().find("its container did not start within 100ms: "),
+            std::string::npos)
+      << all.final.detail();
+  EXPECT_NE(all.final.detail().find("/none"), std::string::npos) << all.final.detail();
+  EXPECT_EQ(all.started, 0);
+}
+
 TEST_F(JobProcessTest, CommandThatCannotStartFailsWithTheReason) {
   plan_.argv = {"/no/such/program"};
   Records all = Run();

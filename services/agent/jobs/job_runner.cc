@@ -41,6 +41,7 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       folder_(absl::StrCat(options_.trust.folder, "/jobs")),
       quota_(options_.max_spool),
       docker_(options_.docker_socket, options_.registry_credentials),
+      secret_folders_(options_.trust.folder, options_.trust.node, options_.memory_folders),
       // A state is left if the container could not be removed when the job ended.
       finished_(PosixFileOps(), folder_, SystemClock(),
                 [](const std::string& job) { DeploymentState(job).Remove().IgnoreError(); }),
@@ -318,9 +319,13 @@ void JobRunner::StartWaiting() {
 void JobRunner::Begin(Job& job) {
   job.state = State::kRunning;
   ++running_;
-  job.process = std::make_unique<JobProcess>(
-      JobHost{options_.trust.folder, options_.trust.node, quota_, docker_}, *job.folder, job.id,
-      std::move(job.plan), on_records_);
+  job.process = std::make_unique<JobProcess>(JobHost{options_.trust.folder,
+                                                     options_.trust.node,
+                                                     quota_,
+                                                     docker_,
+                                                     *options_.contents,
+                                                     {options_.secrets, &secret_folders_}},
+                                             *job.folder, job.id, std::move(job.plan), on_records_);
   job.thread = std::thread([this, &job] {
     job.process->Run();
     MutexLock lock(mutex_);

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,14 +19,17 @@
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_judge.h"
+#include "services/agent/jobs/content_fetcher.h"
 #include "services/agent/jobs/finished_jobs.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_process.h"
 #include "services/agent/jobs/record_sender.h"
+#include "services/agent/jobs/secret_folders.h"
 #include "services/agent/jobs/spool_quota.h"
 #include "services/agent/jobs/waiting_jobs.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/executor.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
@@ -45,6 +49,9 @@ struct JobRunnerOptions {
   int64_t max_spool = int64_t{1} << 30;  // bytes of output on the disk, of all jobs
   FinalSigner sign;                      // of final records; null: they are not signed
   std::string docker_socket = "/var/run/docker.sock";  // the daemon that runs containers
+  ContentSource* contents = nullptr;                   // outlives the runner; required
+  SecretSource* secrets = nullptr;  // outlives the runner; null: deployments with secrets fail
+  std::vector<std::string> memory_folders = DefaultMemoryFolders();  // for secrets
   std::string registry_credentials;  // a file (registry_credentials.h); empty: none
   // When containers without a job are removed, for the first time.
   absl::Duration first_sweep = absl::Minutes(1);
@@ -107,6 +114,7 @@ class JobRunner {
   JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> judge,
             std::unique_ptr<CancelledJobs> cancelled, std::function<void()> on_records);
   absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  void RecoverAll(const std::vector<FolderEntry>& entries) ABSL_LOCKS_EXCLUDED(mutex_);
   // Recovers a job, or notes that its files are damaged. Another failure may be temporary.
   absl::Status RecoverOne(const std::string& id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RetryRecovery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,6 +135,9 @@ class JobRunner {
   void ReportStored(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the secrets of jobs that do not run.
+  void SweepSecrets() ABSL_LOCKS_EXCLUDED(mutex_);
+  bool MayRun(const std::string& id) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The task.
   void Tend() ABSL_LOCKS_EXCLUDED(mutex_);
   void RemoveReported() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -142,6 +153,7 @@ class JobRunner {
   const std::string folder_;
   SpoolQuota quota_;
   DockerEngine docker_;
+  const SecretFolders secret_folders_;
   mutable Mutex mutex_;
   CondVar idle_;  // no command runs
   std::map<std::string, std::unique_ptr<Job>> jobs_ ABSL_GUARDED_BY(mutex_);

@@ -6,6 +6,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/agent/docker/testing/docker_fixture.h"
+#include "services/agent/jobs/secret_folders.h"
 #include "services/agent/jobs/testing/job_runner_fixture.h"
 #include "testing/fixtures/await.h"
 
@@ -72,6 +73,31 @@ TEST_F(JobRunnerDeploymentTest, DeploymentWithInvalidParametersIsRefused) {
 TEST_F(JobRunnerDeploymentTest, DeploymentIsNotAdmittedAsAContainer) {
   SetPolicy("containers: [{images: ['*']}]");
   ExpectRefused(commands_.ForNode(Deploy(R"({"size": 3})"), kNode), "POLICY_REFUSED");
+}
+
+TEST_F(JobRunnerDeploymentTest, DeploymentWithASecretNeedsARuleForItAndAWayToIt) {
+  v1::Command command = Deploy(R"({"size": 3})");
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment.mutable_type_document()->append("secrets: {db: {}}\n");
+  auto& secret = *deployment.add_secrets();
+  secret.set_name("db");
+  secret.set_secret("prod/db");
+  secret.set_version(1);
+  ExpectRefused(commands_.ForNode(command, kNode), "POLICY_REFUSED");
+  SetPolicy("containers: [{images: ['*'], actions: [deployment], secrets: ['prod/*']}]");
+  command.set_job(std::string(32, 'e'));
+  ExpectRefused(commands_.ForNode(command, kNode), "SECRET_UNAVAILABLE", v1::JOB_OUTCOME_FAILED);
+}
+
+TEST_F(JobRunnerDeploymentTest, SecretsThatAKilledAgentLeftAreRemovedAtTheStart) {
+  End();
+  const SecretFolders folders(folder_, kNode, DefaultMemoryFolders());
+  v1::SecretValues values;
+  values.add_values()->set_name("db");
+  const std::string job(32, 'e');
+  ASSERT_TRUE(folders.Create(job, "65532", values).ok());
+  Begin();
+  EXPECT_FALSE(std::filesystem::exists(*folders.PathOf(job)));
 }
 
 }  // namespace

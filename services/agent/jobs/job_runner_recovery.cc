@@ -25,6 +25,12 @@ constexpr absl::Duration kSweepEvery = absl::Minutes(10);
 absl::Status JobRunner::Recover() {
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
   ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
+  RecoverAll(entries);
+  SweepSecrets();
+  return absl::OkStatus();
+}
+
+void JobRunner::RecoverAll(const std::vector<FolderEntry>& entries) {
   MutexLock lock(mutex_);
   for (const FolderEntry& entry : entries) {
     if (entry.type != FileType::kFolder) continue;
@@ -34,7 +40,6 @@ absl::Status JobRunner::Recover() {
         {{"job", entry.name}, {"error", status}});
     unrecovered_.emplace(entry.name, false);
   }
-  return absl::OkStatus();
 }
 
 absl::Status JobRunner::RecoverOne(const std::string& id) {
@@ -85,18 +90,14 @@ void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> f
 // ended when they were recovered.
 void JobRunner::Sweep() {
   sweep_.RunAfter(kSweepEvery);
+  SweepSecrets();
   if (access(docker_.socket().c_str(), F_OK) != 0) return;  // a node without Docker
   std::set<std::string> ended;
   {
     MutexLock lock(mutex_);
     ended = ended_deployments_;
   }
-  const auto in_use = [this](const std::string& id) {
-    MutexLock lock(mutex_);
-    const auto job = jobs_.find(id);
-    return unrecovered_.contains(id) ||
-           (job != jobs_.end() && job->second->state == State::kRunning);
-  };
+  const auto in_use = [this](const std::string& id) { return MayRun(id); };
   const absl::Status builds =
       SweepBuilds(docker_, BuilderOf(options_.trust.folder, options_.trust.node), in_use);
   if (!builds.ok()) {
@@ -111,6 +112,16 @@ void JobRunner::Sweep() {
     MutexLock lock(mutex_);
     ended_deployments_.erase(id);
   }
+}
+
+void JobRunner::SweepSecrets() {
+  secret_folders_.RemoveOthers([this](const std::string& id) { return MayRun(id); });
+}
+
+bool JobRunner::MayRun(const std::string& id) const {
+  MutexLock lock(mutex_);
+  const auto job = jobs_.find(id);
+  return unrecovered_.contains(id) || (job != jobs_.end() && job->second->state == State::kRunning);
 }
 
 }  // namespace muster

@@ -10,6 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "nlohmann/json.hpp"
 #include "services/agent/jobs/argument_pattern.h"
 #include "services/agent/jobs/policy_reader.h"
 #include "services/common/base/errno_error.h"
@@ -67,6 +69,35 @@ std::string Show(const std::vector<std::string>& argv) {
     if (shown.size() >= kMaxShownArgv || line_end < argument.size()) return shown + " ...";
   }
   return shown;
+}
+
+// Returns the pattern that fits only this argument.
+std::string PatternOf(const std::string& argument) {
+  return absl::StrReplaceAll(argument, {{"*", "\\*"}, {"\\", "\\\\"}});
+}
+
+// Returns the line of a rule that admits this command in any content of the image's name, and no
+// other command.
+std::string NarrowRule(const CommandRequest& request) {
+  const std::string name = request.image.substr(0, request.image.find('@'));
+  const std::string image = name == request.image ? name : absl::StrCat(name, "@sha256:*");
+  std::vector<std::string> argv;
+  size_t size = 0;
+  for (const std::string& argument : request.argv) {
+    // JSON is YAML.
+    argv.push_back(nlohmann::json(PatternOf(argument))
+                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    size += argv.back().size();
+  }
+  if (size > kMaxShownArgv) argv = {"the program and its arguments"};
+  // Without the field any command is admitted; a deployment of most types has none, and a build
+  // runs none.
+  const bool is_build = request.action == kBuildAction;
+  const std::string list = is_build ? absl::StrCat(", repositories: [\"", request.repository, "\"]")
+                           : argv.empty() && request.action == kDeploymentAction
+                               ? ""
+                               : absl::StrCat(", argv: [", absl::StrJoin(argv, ", "), "]");
+  return absl::StrCat("- {images: [\"", image, "\"], actions: [", request.action, "]", list, "}");
 }
 
 }  // namespace
@@ -156,6 +187,8 @@ absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
     const bool has_action = Contains(rule.actions, request.action);
     const bool has_signer = rule.signers.empty() || Contains(rule.signers, request.signer);
     const bool has_repository = !is_build || FitsOne(rule.repositories, request.repository);
+    // Another rule admits other commands: this one needs its own.
+    if (has_action && has_signer && has_repository) break;
     const std::string repositories =
         absl::StrCat("repositories: ", more(Quoted(rule.repositories), repository));
     return errors::ContainerNotAdmitted(
@@ -163,16 +196,9 @@ absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
         !has_action   ? absl::StrCat("actions: ", more(rule.actions, request.action),
                                    has_repository ? "" : ", " + repositories)
         : !has_signer ? absl::StrCat("signers: ", more(rule.signers, request.signer))
-        : is_build    ? repositories
-                      : "argv: [\"**\"]");
+                      : repositories);
   }
-  const std::string name = request.image.substr(0, request.image.find('@'));
-  // Any content of this name.
-  const std::string pattern = name == request.image ? name : absl::StrCat(name, "@sha256:*");
-  return errors::ContainerNotAdmitted(
-      why, "below containers",
-      absl::StrCat("- {images: [\"", pattern, "\"], actions: [", request.action, "]",
-                   is_build ? absl::StrCat(", repositories: [", repository, "]") : "", "}"));
+  return errors::ContainerNotAdmitted(why, "below containers", NarrowRule(request));
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {
@@ -180,6 +206,14 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
     if (Contains(rule.environment, variable)) continue;
     return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
                                               " does not admit the variable ", variable));
+  }
+  for (const std::string& name : request.secrets) {
+    const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
+    if (std::ranges::any_of(rule.secrets, fits)) continue;
+    return errors::ContainerNotAdmitted(
+        absl::StrCat("the rule with the image \"", rule.images.front(), "\" in ", file_,
+                     " does not admit the secret ", name),
+        "in that rule", absl::StrCat("secrets: [", name, "]"));
   }
   for (const std::string& name : request.classes) {
     if (FitsOne(rule.classes, name)) continue;

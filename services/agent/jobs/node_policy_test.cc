@@ -118,6 +118,7 @@ TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
       "    memory: 64MiB\n"
       "    cpus: 0.5\n"
       "    processes: 20\n"
+      "    max_files: 10MiB\n"
       "    network: jobs\n"
       "    user: \"1000:1000\"\n"
       "    environment: [LANG]\n"
@@ -133,6 +134,7 @@ TEST(NodePolicyTest, ContainerRunsOnlyWithAnAdmittedImage) {
   EXPECT_EQ(rule->container.memory, int64_t{64} << 20);
   EXPECT_EQ(rule->container.nano_cpus, 500'000'000);
   EXPECT_EQ(rule->container.processes, 20);
+  EXPECT_EQ(rule->container.max_files, int64_t{10} << 20);
   EXPECT_EQ(rule->container.network, "jobs");
   EXPECT_EQ(rule->time_limit, absl::Minutes(5));
   request.variables = {"PATH"};
@@ -173,8 +175,34 @@ TEST(NodePolicyTest, RefusalOfAContainerNamesTheLineThatAdmitsIt) {
           "missing in the rule with the image \"*/types/*\": actions: [container, deployment]"));
   EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], signers: [bob]}]"),
               EndsWith("missing in the rule with the image \"*\": signers: [bob, alice]"));
-  EXPECT_THAT(refusal("containers: [{images: [\"*\"], actions: [deployment], argv: [a]}]", {"b"}),
-              EndsWith("missing in the rule with the image \"*\": argv: [\"**\"]"));
+}
+
+// A rule with `argv: ["**"]` would admit every command.
+TEST(NodePolicyTest, RefusalOfAContainerNamesARuleForThisCommandOnly) {
+  const std::string image = "registry.example/tools@sha256:" + std::string(64, 'a');
+  const auto line_for = [&](const std::string& containers, const std::vector<std::string>& argv) {
+    const std::string message(
+        Policy(containers).Allow(InContainer(image, argv, "container")).status().message());
+    const std::string place = "missing below containers: ";
+    const size_t found = message.find(place);
+    EXPECT_NE(found, std::string::npos) << message;
+    return message.substr(found + place.size());
+  };
+  const std::string other = "containers: [{images: [\"*\"], actions: [container], argv: [a]}]";
+  EXPECT_EQ(
+      line_for(other, {"b"}),
+      "- {images: [\"registry.example/tools@sha256:*\"], actions: [container], argv: [\"b\"]}");
+  for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{
+           {}, {"b"}, {"sh", "-c", "a \"b\"\n* \\ 'c' # {d}"}, {"b", "**"}, {"*"}}) {
+    for (const std::string& containers : {std::string(), other}) {
+      const NodePolicy policy = Policy("containers:\n  " + line_for(containers, argv) + "\n");
+      EXPECT_TRUE(policy.Allow(InContainer(image, argv, "container")).ok());
+      EXPECT_FALSE(policy.Allow(InContainer(image, {"b", "x"}, "container")).ok());
+      EXPECT_FALSE(policy.Allow(InContainer(image, {"x"}, "container")).ok());
+    }
+  }
+  EXPECT_THAT(line_for(other, {"b", std::string(1000, 'x')}),
+              EndsWith("argv: [the program and its arguments]}"));
 }
 
 // Rules for commands on the node admit no container, and the other way round.
@@ -209,6 +237,23 @@ TEST(NodePolicyTest, DeploymentRequiresARuleWithItsAction) {
                     .Allow(InContainer(image, {}))
                     .status(),
                 "(action container, alice)");
+}
+
+TEST(NodePolicyTest, DeploymentHasOnlyTheSecretsOfItsRule) {
+  CommandRequest deployment = InContainer("sha256:" + std::string(64, 'a'), {}, "deployment");
+  deployment.secrets = {"prod/db", "shared"};
+  const absl::Status refused =
+      Policy("containers: [{images: ['*'], actions: [deployment]}]").Allow(deployment).status();
+  ExpectRefused(refused, "does not admit the secret prod/db");
+  EXPECT_NE(refused.message().find("secrets: [prod/db]"), absl::string_view::npos) << refused;
+  ExpectRefused(Policy("containers: [{images: ['*'], actions: [deployment], secrets: ['prod/*']}]")
+                    .Allow(deployment)
+                    .status(),
+                "does not admit the secret shared");
+  EXPECT_TRUE(
+      Policy("containers: [{images: ['*'], actions: [deployment], secrets: ['prod/*', shared]}]")
+          .Allow(deployment)
+          .ok());
 }
 
 TEST(NodePolicyTest, BuildRequiresARuleWithItsRepository) {

@@ -166,9 +166,12 @@ class PolicyReader {
          {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n, kInContainer); }},
          {"repositories",
           [&](const YAML::Node& n) { rule.repositories = ReadList(n, "repositories"); }},
+         {"secrets", [&](const YAML::Node& n) { rule.secrets = ReadList(n, "secrets"); }},
          {"network", [&](const YAML::Node& n) { ReadText(n, "network", &rule.container.network); }},
          {"memory", [&](const YAML::Node& n) { ReadSize(n, "memory", &rule.container.memory); }},
          {"cpus", [&](const YAML::Node& n) { ReadCpus(n, &rule.container.nano_cpus); }},
+         {"max_files",
+          [&](const YAML::Node& n) { ReadSize(n, "max_files", &rule.container.max_files); }},
          {"processes", [&](const YAML::Node& n) { ReadProcesses(n, &rule.container.processes); }}});
     const size_t before = mistakes_.size();
     ReadFields(node, "containers.", fields);

@@ -15,6 +15,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
+#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/connection_error.h"
 
 namespace muster {
@@ -124,7 +125,10 @@ std::optional<Fault> Judge(const absl::Status& status, const std::string& addres
 std::optional<Fault> CheckTarget(const client::Config& config, const client::Client& client,
                                  const std::string& target, const std::stop_token& stop) {
   const TlsProbe probe = ProbeOf(config, target);
-  if (auto fault = ProbeTls(probe, stop)) return fault;
+  // The probe knows no tunnels: the question shows whether this one works.
+  if (!IsTunnel(std::string_view(target))) {
+    if (auto fault = ProbeTls(probe, stop)) return fault;
+  }
   if (auto fault = CheckClock(config, client, probe.address, stop)) return fault;
   if (stop.stop_requested()) return std::nullopt;
   return Judge(config.grpc_targets.empty() ? AskListener(config, stop)

@@ -12,6 +12,7 @@ namespace {
 constexpr int kRunsPage = 100;
 constexpr int kPairsPage = 2000;
 constexpr size_t kChangesPage = 500;
+constexpr int kRedeliveriesPage = 500;
 
 // The pairs of one message: one message costs about as much as hundreds of pairs. With their texts
 // (an error may have 4 KiB) they stay far below the limit of a message.
@@ -90,6 +91,8 @@ absl::Status ChangeSource::BeginSnapshot() {
   in_snapshot_ = true;
   runs_done_ = changes_ == FollowedChanges::kIdentities;
   runs_page_.clear();
+  redeliveries_done_ = changes_ != FollowedChanges::kAll;
+  redeliveries_page_.clear();
   ready_.emplace_back().mutable_snapshot_begin()->set_feed(feed_identity_);
   return absl::OkStatus();
 }
@@ -103,6 +106,14 @@ absl::Status ChangeSource::ContinueSnapshot() {
     }
     runs_page_ = page.next;
     runs_done_ = runs_page_.empty();
+    return absl::OkStatus();
+  }
+  if (!redeliveries_done_) {
+    ASSIGN_OR_RETURN(const auto page,
+                     store_.RequestedRedeliveries("", redeliveries_page_, kRedeliveriesPage));
+    for (const ResultKey& key : page.items) AddRedelivery(key, /*requested=*/true);
+    redeliveries_page_ = page.next;
+    redeliveries_done_ = redeliveries_page_.empty();
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const auto revocations, store_.Revocations());
@@ -156,7 +167,7 @@ bool ChangeSource::Sends(ChangeKind kind) const {
     case FollowedChanges::kIdentities:
       return kind == ChangeKind::kRevoked || kind == ChangeKind::kOperator;
     case FollowedChanges::kRuns:
-      return kind != ChangeKind::kResult;
+      return kind != ChangeKind::kResult && kind != ChangeKind::kRedelivery;
     case FollowedChanges::kAll:
       break;
   }
@@ -195,6 +206,9 @@ absl::Status ChangeSource::AddChange(const ChangeRecord& change) {
       pairs_bytes_ += change.text.size();
       break;
     }
+    case ChangeKind::kRedelivery:
+      AddRedelivery({change.run, change.plugin, change.node}, !change.text.empty());
+      break;
     case ChangeKind::kRunDeleted:
       ready_.emplace_back().mutable_run_deleted()->set_run(change.run);
       break;
@@ -232,6 +246,15 @@ bool ChangeSource::SendsPairsOf(const RunRecord& run) const {
 
 void ChangeSource::AddRun(const RunRecord& run) {
   *ready_.emplace_back().mutable_run() = ToProto(run);
+}
+
+void ChangeSource::AddRedelivery(const ResultKey& key, bool requested) {
+  v1::FollowChangesResponse::RedeliveryChanged& redelivery =
+      *ready_.emplace_back().mutable_redelivery();
+  redelivery.set_run(key.run);
+  redelivery.set_plugin(key.plugin);
+  redelivery.set_node(key.node);
+  redelivery.set_requested(requested);
 }
 
 void ChangeSource::AddOperator(const IssuedRecord& newest) {

@@ -53,6 +53,7 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   bool Sends(ChangeKind kind) const;
   bool SendsPairsOf(const RunRecord& run) const;
   void AddRun(const RunRecord& run);
+  void AddRedelivery(const ResultKey& key, bool requested);
   void AddOperator(const IssuedRecord& newest);
   v1::FollowChangesResponse::PairChanged* NewPair(const std::string& run,
                                                   const std::string& plugin);
@@ -79,6 +80,8 @@ class ChangeSource : public StreamSource<v1::FollowChangesResponse> {
   bool in_snapshot_ = false;
   bool runs_done_ = false;
   std::string runs_page_;
+  bool redeliveries_done_ = false;
+  std::string redeliveries_page_;
   std::deque<std::string> runs_with_pairs_;  // runs whose pairs are not sent yet
   std::string pairs_page_;
   std::optional<ChangeRecord> pending_created_;  // the change whose pairs are being sent

@@ -49,6 +49,10 @@ std::string Word(const v1::FollowChangesResponse& event) {
       word = absl::StrCat("operator:", event.operator_recorded().uri(), "<",
                           event.operator_recorded().expires().seconds());
       break;
+    case v1::FollowChangesResponse::kRedelivery:
+      word = absl::StrCat(event.redelivery().requested() ? "requested:" : "withdrawn:",
+                          event.redelivery().run().substr(0, 2), "/", event.redelivery().node());
+      break;
     case v1::FollowChangesResponse::kHeartbeat:
       word = "heartbeat";
       break;
@@ -234,6 +238,19 @@ TEST_F(ChangeSourceTest, FollowerOfRunsGetsNoPairs) {
   EXPECT_EQ(ReadAll(source), absl::StrCat("run:bb@", Last()));
   Apply(Genuine(KeyOf("n1"), "{}"));
   EXPECT_EQ(ReadAll(source), absl::StrCat("run:00@", Last()));  // it is running now
+}
+
+TEST_F(ChangeSourceTest, RequestedRedeliveriesAreSentToFollowersOfPairs) {
+  Plan(kRun, {"n1"});
+  Apply(Genuine(KeyOf("n1"), "{}"));
+  Apply(RecordDamage{.key = KeyOf("n1"), .generation = 1, .damage = "missing"});
+  ChangeSource all = Follow(std::nullopt);
+  ChangeSource runs = Follow(std::nullopt, FollowedChanges::kRuns);
+  EXPECT_EQ(ReadAll(all), absl::StrCat("begin run:00 n1=2 requested:00/n1 end@", Last()));
+  EXPECT_EQ(ReadAll(runs), absl::StrCat("begin run:00 end@", Last()));
+  Apply(RecordDamage{.key = KeyOf("n1"), .generation = 1});
+  EXPECT_EQ(ReadAll(all), absl::StrCat("withdrawn:00/n1@", Last() - 1, " run:00@", Last()));
+  EXPECT_EQ(ReadAll(runs), absl::StrCat("run:00@", Last()));
 }
 
 TEST_F(ChangeSourceTest, OperatorsAreSentWithTheirNewestCertificate) {

@@ -105,7 +105,7 @@ absl::StatusOr<absl::Duration> Lifecycle::DoWhatIsDue(const RunView& view, int64
   return kNever;
 }
 
-// Waits for timed-out pairs within the grace, and for no others.
+// Waits for timed-out pairs and for damaged results that are requested again, within the grace.
 absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, int64_t now) {
   if (run.timed_out > 0) {
     const int64_t seal_at = SealGraceEnd(run);
@@ -114,13 +114,20 @@ absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, 
     const bool in_time = now < run.deadline_at + run.seal_grace;
     if (in_time && uploads_.Receives(run.id)) return kUploadCheck;
   }
+  ASSIGN_OR_RETURN(const absl::Duration redelivery, redeliveries_.Remaining(run));
+  if (redelivery > absl::ZeroDuration()) return redelivery;
   const absl::Duration wait = seal_(run.id);
   return wait > absl::ZeroDuration() ? wait : kNever;
 }
 
 absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int64_t now) {
-  uploads_.EndRun(run.id, run.state == RunState::kComplete ? errors::RunSealed(run.id)
-                                                           : errors::RunCancelled(run.id));
+  redeliveries_.Forget(run.id);
+  // Damaged results of a sealed run may be delivered again: SealRun has ended all other uploads.
+  if (run.state != RunState::kComplete) {
+    uploads_.EndRun(run.id, errors::RunCancelled(run.id));
+  } else if (run.damaged == 0) {
+    uploads_.EndRun(run.id, errors::RunSealed(run.id));
+  }
   const int64_t wipe_at = run.ended_at + absl::ToInt64Microseconds(kAuthorityAfterEnd);
   if (now < wipe_at) return absl::Microseconds(wipe_at - now);
   ASSIGN_OR_RETURN(const auto outcome, store_.ApplyAndWait(WipeAuthority{run.id, now}));

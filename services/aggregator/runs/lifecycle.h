@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "services/aggregator/runs/redelivery_wait.h"
 #include "services/aggregator/runs/sealer.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/clock.h"
@@ -28,14 +29,15 @@ inline constexpr absl::Duration kAuthorityAfterEnd = absl::Hours(1);
 // the store alone, so a restart loses nothing. Thread-safe.
 class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
  public:
-  // `actor`: the URI in the audit log for automatic changes.
+  // `actor`: the URI in the audit log for automatic changes. `redeliveries` may delay seals.
   Lifecycle(StateStore& store, Uploads& uploads, TimerService& timers, Executor& executor,
-            const Clock& clock, std::string actor)
+            const Clock& clock, RedeliveryWait& redeliveries, std::string actor)
       : store_(store),
         uploads_(uploads),
         timers_(timers),
         executor_(executor),
         clock_(clock),
+        redeliveries_(redeliveries),
         actor_(std::move(actor)) {}
 
   // Reviews every live run. `seal`: as Sealer::Seal.
@@ -71,6 +73,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
   TimerService& timers_;
   Executor& executor_;
   const Clock& clock_;
+  RedeliveryWait& redeliveries_;
   const std::string actor_;
   std::function<absl::Duration(const std::string&)> seal_;
   Mutex mutex_;

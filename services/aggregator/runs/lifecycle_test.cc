@@ -29,8 +29,9 @@ class LifecycleTest : public ::testing::Test {
   // Starts as the service does, also after a crash.
   void Start() {
     if (lifecycle_) lifecycle_->Stop();
-    lifecycle_ = std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
-                                             state_.executor(), state_.clock, kActor);
+    lifecycle_ =
+        std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
+                                    state_.executor(), state_.clock, redeliveries_, kActor);
     ASSERT_TRUE(lifecycle_
                     ->Start([this](const std::string& run) {
                       sealed_.push_back(run);
@@ -62,6 +63,7 @@ class LifecycleTest : public ::testing::Test {
   TestState state_;
   std::vector<std::string> sealed_;  // written by the executor; read after Settle
   std::function<absl::Duration()> on_seal_ = [] { return absl::ZeroDuration(); };
+  RedeliveryWait redeliveries_{state_.store(), state_.blobs(), state_.clock, kActor};
   std::shared_ptr<Lifecycle> lifecycle_;
 };
 
@@ -86,6 +88,30 @@ TEST_F(LifecycleTest, CompleteRunIsSealedImmediately) {
   Start();
   state_.Apply(Genuine(KeyOf("n1"), "{}"));
   EXPECT_TRUE(sealed_.empty());
+  lifecycle_->ReviewSoon(kRun);
+  PassTime(absl::ZeroDuration());
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, SealWaitsForRequestedRedeliveriesWithinTheGrace) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(RecordDamage{.key = KeyOf("n1"), .generation = 1, .damage = "differs"});
+  Start();
+  EXPECT_TRUE(sealed_.empty());
+  PassTime(absl::Microseconds(kGrace) - absl::Seconds(1));
+  EXPECT_TRUE(sealed_.empty());
+  PassTime(absl::Seconds(1));
+  EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
+}
+
+TEST_F(LifecycleTest, DeclinedRedeliveryDelaysTheSealNoLonger) {
+  state_.Plan({"n1"});
+  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(RecordDamage{.key = KeyOf("n1"), .generation = 1, .damage = "differs"});
+  Start();
+  EXPECT_TRUE(sealed_.empty());
+  state_.Apply(DeclineRedelivery{.key = KeyOf("n1"), .reason = "not kept"});
   lifecycle_->ReviewSoon(kRun);
   PassTime(absl::ZeroDuration());
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});

@@ -91,14 +91,16 @@ absl::StatusOr<ArchiveRun> Describe(const RunRecord& run) {
 }  // namespace
 
 Sealer::Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
-               std::string spool_folder, const Clock& clock, std::string actor,
-               std::function<void(const std::string&)> on_failure, Metrics& metrics, size_t threads)
+               std::string spool_folder, const Clock& clock, RedeliveryWait& redeliveries,
+               std::string actor, std::function<void(const std::string&)> on_failure,
+               Metrics& metrics, size_t threads)
     : store_(store),
       blobs_(blobs),
       uploads_(uploads),
       files_(files),
       spool_folder_(std::move(spool_folder)),
       clock_(clock),
+      redeliveries_(redeliveries),
       actor_(std::move(actor)),
       on_failure_(std::move(on_failure)),
       seconds_(metrics.AddHistogram("muster_seal_seconds", "Time to build and store an archive.",
@@ -196,7 +198,9 @@ absl::Status Sealer::Build(const std::string& run) {
   const std::string build = RandomHex(16);
   ASSIGN_OR_RETURN(auto staged, blobs_.Stage(build, -1));
   ArchiveRecord archive;
-  absl::Status status = WriteArchive(*view, *staged, &archive);
+  const auto damaged = WriteArchive(*view, *staged, &archive);
+  absl::Status status = damaged.status();
+  if (status.ok() && *damaged > 0) status = HandleDamage(view->run, *damaged);
   if (status.ok()) status = staged->Publish(ArchiveBlobName(run, build));
   if (!status.ok()) {
     staged->Discard().IgnoreError();
@@ -215,7 +219,22 @@ absl::Status Sealer::Build(const std::string& run) {
   return absl::AbortedError("the run changed while its archive was built");
 }
 
-absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive) {
+// Fails while nodes have time to deliver the damaged results again.
+absl::Status Sealer::HandleDamage(const RunRecord& run, int64_t damaged) {
+  ASSIGN_OR_RETURN(const absl::Duration wait, redeliveries_.Verify(run, stopped_));
+  if (wait > absl::ZeroDuration()) {
+    return absl::AbortedError(absl::StrCat(damaged,
+                                           " stored results are damaged, and are requested"
+                                           " from their nodes again"));
+  }
+  damaged_.Add(static_cast<double>(damaged));
+  Log(LogLevel::kError, "stored results are damaged: the archive marks them",
+      {{"run", run.id}, {"results", damaged}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> Sealer::WriteArchive(const RunView& view, StagedBlob& staged,
+                                             ArchiveRecord* archive) {
   ASSIGN_OR_RETURN(auto described, Describe(view.run));
   ASSIGN_OR_RETURN(auto log, RunLog(store_, view.run.id));
   described.run_log_size = static_cast<int64_t>(log.size());
@@ -226,15 +245,10 @@ absl::Status Sealer::WriteArchive(const RunView& view, StagedBlob& staged, Archi
   StagedSink sink(staged, stopped_);
   ASSIGN_OR_RETURN(const auto report, BuildArchive(described, cursor, std::move(spool), sink));
   RETURN_IF_ERROR(sink.Flush());
-  if (report.damaged > 0) {
-    damaged_.Add(report.damaged);
-    Log(LogLevel::kError, "stored results are damaged: the archive marks them",
-        {{"run", view.run.id}, {"results", report.damaged}});
-  }
   archive->file_name = FileName(view.run);
   archive->size = report.archive.size;
   archive->sha256 = FromHex(report.archive.sha256).value_or("");
-  return absl::OkStatus();
+  return report.damaged;
 }
 
 }  // namespace muster

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/aggregator/runs/read_failures.h"
+#include "services/aggregator/runs/redelivery_wait.h"
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
@@ -32,11 +33,11 @@ class Sealer {
   // `metrics` gets the histogram muster_seal_seconds and the counter of damaged results.
   // `spool_folder` is for a temporary file of each build, `actor` for the audit log. After a failed
   // build the run has a seal_fault, and `on_failure` is called, so that the caller can try again
-  // after kSealRetry.
+  // after kSealRetry. A build that found damage fails while `redeliveries` has time for it.
   Sealer(StateStore& store, BlobStore& blobs, Uploads& uploads, FileOps& files,
-         std::string spool_folder, const Clock& clock, std::string actor,
-         std::function<void(const std::string& run)> on_failure, Metrics& metrics,
-         size_t threads = 1);
+         std::string spool_folder, const Clock& clock, RedeliveryWait& redeliveries,
+         std::string actor, std::function<void(const std::string& run)> on_failure,
+         Metrics& metrics, size_t threads = 1);
 
   // Queues the run, unless it is already queued. It must be in kPostProcessing, with nothing to
   // wait for. During a build of the run it is queued again after the build. After a failed build it
@@ -55,7 +56,10 @@ class Sealer {
   void BuildQueued(const std::string& run);
   void ReportFault(const std::string& run, const absl::Status& why);
   absl::Status Build(const std::string& run);
-  absl::Status WriteArchive(const RunView& view, StagedBlob& staged, ArchiveRecord* archive);
+  // Returns the number of damaged results.
+  absl::StatusOr<int64_t> WriteArchive(const RunView& view, StagedBlob& staged,
+                                       ArchiveRecord* archive);
+  absl::Status HandleDamage(const RunRecord& run, int64_t damaged);
 
   StateStore& store_;
   BlobStore& blobs_;
@@ -63,6 +67,7 @@ class Sealer {
   FileOps& files_;
   const std::string spool_folder_;
   const Clock& clock_;
+  RedeliveryWait& redeliveries_;
   const std::string actor_;  // URI
   const std::function<void(const std::string&)> on_failure_;
   const Histogram seconds_;

@@ -84,10 +84,12 @@ TEST(SealerStopTest, StopEndsBuildsAndLeavesTheirRunsToTheNextStart) {
     release.get_future().wait();
   });
   std::vector<std::string> failed;
+  RedeliveryWait redeliveries(state.store(), blobs, state.clock,
+                              "spiffe://f.muster/service/aggregator/a");
   const auto make_sealer = [&](Metrics& metrics) {
     return std::make_unique<Sealer>(
         state.store(), blobs, state.uploads(), PosixFileOps(), state / "", state.clock,
-        "spiffe://f.muster/service/aggregator/a",
+        redeliveries, "spiffe://f.muster/service/aggregator/a",
         [&](const std::string& run) { failed.push_back(run); }, metrics);
   };
   {

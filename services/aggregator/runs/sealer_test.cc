@@ -32,6 +32,7 @@
 namespace muster {
 namespace {
 
+using testing::Intact;
 using testing::TestState;
 
 // A blob store that runs a function when an archive is begun.
@@ -67,7 +68,7 @@ class SealerTest : public ::testing::Test {
     {
       Sealer sealer(
           state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
-          "spiffe://f.muster/service/aggregator/a",
+          redeliveries_, "spiffe://f.muster/service/aggregator/a",
           [this](const std::string& run) { failed_.push_back(run); }, metrics);
       sealer.Seal(kRun);
     }
@@ -81,7 +82,7 @@ class SealerTest : public ::testing::Test {
       std::vector<std::promise<void>> ended(static_cast<size_t>(failures) + 1);
       Sealer sealer(
           state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
-          "spiffe://f.muster/service/aggregator/a",
+          redeliveries_, "spiffe://f.muster/service/aggregator/a",
           [&](const std::string& run) {
             failed_.push_back(run);
             ended[failed_.size() - 1].set_value();
@@ -98,19 +99,25 @@ class SealerTest : public ::testing::Test {
   }
 
   // Stores the result of node n1 in a blob.
-  void CommitBlob() {
+  void CommitBlob(const std::string& name = "aa") {
     const std::string content = "0123456789";
-    auto staged = blobs_.Stage("aa", -1);
+    auto staged = blobs_.Stage(name, -1);
     ASSERT_TRUE(staged.ok()) << staged.status();
     ASSERT_TRUE((*staged)->Append(content, Crc32c(content)).ok());
-    const std::string blob = ResultBlobName(kRun, "aa");
+    const std::string blob = ResultBlobName(kRun, name);
     ASSERT_TRUE((*staged)->Publish(blob).ok());
-    CommitResult commit = Genuine(KeyOf("n1"), content);
-    commit.result.sha256 = DigestBytes(Sha256::Of(content));
-    commit.result.body.clear();
+    CommitResult commit = Intact(KeyOf("n1"), content);
+    commit.result.body = "";
     commit.result.blob = blob;
     state_.Apply(commit);
     blob_ = blob;
+  }
+
+  void DamageBlob() {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(state_ / "blobs/blobs")) {
+      if (entry.is_regular_file()) std::ofstream(entry.path(), std::ios::in).put('X');
+    }
   }
 
   std::string Archive() {
@@ -129,6 +136,8 @@ class SealerTest : public ::testing::Test {
 
   TestState state_;
   InterruptedBlobs blobs_{state_.blobs()};
+  RedeliveryWait redeliveries_{state_.store(), blobs_, state_.clock,
+                               "spiffe://f.muster/service/aggregator/a"};
   std::vector<std::string> failed_;
   std::string blob_;
 };
@@ -136,9 +145,7 @@ class SealerTest : public ::testing::Test {
 TEST_F(SealerTest, UnreadableBlobIsDamagedAfterSeveralAttempts) {
   state_.Plan({"n1", "n2"});
   CommitBlob();
-  CommitResult other = Genuine(KeyOf("n2"), "{}");
-  other.result.sha256 = DigestBytes(Sha256::Of("{}"));
-  state_.Apply(other);
+  state_.Apply(Intact(KeyOf("n2"), "{}"));
   blobs_.unreadable = blob_;
   const std::string metrics = SealAfterFailures(kMaxReadFailures - 1);
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
@@ -160,26 +167,32 @@ TEST_F(SealerTest, LackOfDescriptorsLosesNoResult) {
   EXPECT_EQ(state_.Run().state, RunState::kPostProcessing);
 }
 
-TEST_F(SealerTest, DamagedBlobIsCountedAndMarked) {
+TEST_F(SealerTest, DamagedBlobIsCountedAndMarkedAfterTheGrace) {
   state_.Plan({"n1"});
   CommitBlob();
-  std::string path;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(state_ / "blobs/blobs")) {
-    if (entry.is_regular_file()) path = entry.path();
-  }
-  {
-    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
-    ASSERT_TRUE(file.is_open()) << path;
-    file.put('X');
-  }
+  DamageBlob();
+  Seal();
+  EXPECT_EQ(failed_.size(), 1U);
+  EXPECT_EQ(state_.Run().damaged, 1);
+  state_.clock.Advance(absl::Microseconds(kGrace));
   EXPECT_NE(SealAfterFailures(0).find("muster_seal_damaged_results_total 1"), std::string::npos);
   EXPECT_EQ(state_.Run().state, RunState::kComplete);
   EXPECT_NE(ReadTarGz(Archive()).at("meta/manifest.json").find("damaged"), std::string::npos);
 }
 
+TEST_F(SealerTest, ResultThatIsRestoredWithinTheGraceIsInTheArchive) {
+  state_.Plan({"n1"});
+  CommitBlob();
+  DamageBlob();
+  Seal();
+  CommitBlob("bb");
+  EXPECT_NE(SealAfterFailures(0).find("muster_seal_damaged_results_total 0"), std::string::npos);
+  EXPECT_EQ(ReadTarGz(Archive()).at("plugins/facts/results/n1/facts.json"), "0123456789");
+}
+
 TEST_F(SealerTest, RunWithAllOutcomesGetsItsArchive) {
   state_.Plan({"n1", "n2"});
-  state_.Apply(Genuine(KeyOf("n1"), "{\"a\":1}"));
+  state_.Apply(Intact(KeyOf("n1"), "{\"a\":1}"));
   state_.Apply(Failed(KeyOf("n2"), "no disk"));
   Seal();
   const RunRecord run = state_.Run();
@@ -199,7 +212,7 @@ TEST_F(SealerTest, ResultCommittedDuringTheBuildIsInTheArchive) {
   state_.Plan({"n1"});
   state_.Apply(TimeOutRun{kRun, "too late", kDeadline});
   blobs_.on_stage = [this] {
-    state_.Apply(Genuine(KeyOf("n1"), "{\"late\":1}", kDeadline + 1));
+    state_.Apply(Intact(KeyOf("n1"), "{\"late\":1}", kDeadline + 1));
     return absl::OkStatus();
   };
   Seal();
@@ -215,7 +228,7 @@ TEST_F(SealerTest, ResultCommittedDuringTheBuildIsInTheArchive) {
 
 TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
   state_.Plan({"n1"});
-  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(Intact(KeyOf("n1"), "{}"));
   blobs_.on_stage = [] {
     return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL", "full", "Free some.");
   };
@@ -231,7 +244,7 @@ TEST_F(SealerTest, FullDiskLeavesTheRunUnchanged) {
 
 TEST_F(SealerTest, TextOfAFaultIsCut) {
   state_.Plan({"n1"});
-  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(Intact(KeyOf("n1"), "{}"));
   blobs_.on_stage = [] { return absl::InternalError(std::string(5000, 'x')); };
   Seal();
   EXPECT_EQ(state_.Run().seal_fault, std::string(1024, 'x'));
@@ -239,7 +252,7 @@ TEST_F(SealerTest, TextOfAFaultIsCut) {
 
 TEST_F(SealerTest, RunsThatWaitForAThreadAreBounded) {
   state_.Plan({"n1"});
-  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(Intact(KeyOf("n1"), "{}"));
   std::promise<void> building;
   std::promise<void> release;
   blobs_.on_stage = [&] {
@@ -252,7 +265,7 @@ TEST_F(SealerTest, RunsThatWaitForAThreadAreBounded) {
   {
     Sealer sealer(
         state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
-        "spiffe://f.muster/service/aggregator/a",
+        redeliveries_, "spiffe://f.muster/service/aggregator/a",
         [&](const std::string& run) {
           if (held) failed_.push_back(run);
         },
@@ -271,7 +284,7 @@ TEST_F(SealerTest, AsManyRunsAreBuiltAsThereAreThreads) {
   for (int i = 0; i < 10; ++i) {
     runs.push_back(absl::StrCat("00112233445566a", i));
     state_.Apply(MakeRun(runs.back(), {{"facts", "n1"}}));
-    CommitResult commit = Genuine(KeyOf("n1"), "{}");
+    CommitResult commit = Intact(KeyOf("n1"), "{}");
     commit.result.key.run = runs.back();
     state_.Apply(commit);
   }
@@ -291,7 +304,7 @@ TEST_F(SealerTest, AsManyRunsAreBuiltAsThereAreThreads) {
   {
     Sealer sealer(
         state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
-        "spiffe://f.muster/service/aggregator/a", [](const std::string&) {}, metrics,
+        redeliveries_, "spiffe://f.muster/service/aggregator/a", [](const std::string&) {}, metrics,
         /*threads=*/2);
     for (const std::string& run : runs) sealer.Seal(run);
   }
@@ -301,7 +314,7 @@ TEST_F(SealerTest, AsManyRunsAreBuiltAsThereAreThreads) {
 // Each fault has another text and is therefore a change of the run, which causes a review.
 TEST_F(SealerTest, RunWhoseBuildFailsIsBuiltOncePerRetryTime) {
   state_.Plan({"n1"});
-  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(Intact(KeyOf("n1"), "{}"));
   const absl::Duration began = state_.clock.MonotonicNow();
   std::vector<absl::Duration> builds;
   std::vector<std::promise<void>> ended(1000);  // by build
@@ -309,15 +322,15 @@ TEST_F(SealerTest, RunWhoseBuildFailsIsBuiltOncePerRetryTime) {
     builds.push_back(state_.clock.MonotonicNow() - began);
     return absl::InternalError(absl::StrCat("write of ", builds.size(), ": Input/output error"));
   };
-  const auto lifecycle =
-      std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock, state_.executor(),
-                                  state_.clock, "spiffe://f.muster/service/aggregator/a");
+  const auto lifecycle = std::make_shared<Lifecycle>(state_.store(), state_.uploads(), state_.clock,
+                                                     state_.executor(), state_.clock, redeliveries_,
+                                                     "spiffe://f.muster/service/aggregator/a");
   ChangeDispatcher dispatcher(state_.feed(), state_.executor());
   dispatcher.AddObserver([&](const ChangeRecord& change) { lifecycle->ReviewSoon(change.run); });
   Metrics metrics;
   Sealer sealer(
       state_.store(), blobs_, state_.uploads(), PosixFileOps(), state_ / "", state_.clock,
-      "spiffe://f.muster/service/aggregator/a",
+      redeliveries_, "spiffe://f.muster/service/aggregator/a",
       [&](const std::string& run) {
         lifecycle->ReviewAfter(run, kSealRetry);
         ended[builds.size() - 1].set_value();
@@ -355,7 +368,7 @@ TEST_F(SealerTest, RunWhoseBuildFailsIsBuiltOncePerRetryTime) {
 // A crash or an error came between the publication of the archive and the change of the run.
 TEST_F(SealerTest, ArchiveOfAnUnfinishedBuildIsRemoved) {
   state_.Plan({"n1"});
-  state_.Apply(Genuine(KeyOf("n1"), "{}"));
+  state_.Apply(Intact(KeyOf("n1"), "{}"));
   ASSERT_TRUE((*blobs_.Stage("00ff", -1))->Publish(ArchiveBlobName(kRun, "00ff")).ok());
   Seal();
   EXPECT_EQ(state_.Run().state, RunState::kComplete);

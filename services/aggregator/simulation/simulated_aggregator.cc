@@ -172,14 +172,17 @@ absl::Status SimulatedAggregator::TimeOut(const std::string& run) {
 absl::Status SimulatedAggregator::Seal(const std::string& run) {
   Metrics metrics;
   bool failed = false;
+  RedeliveryWait redeliveries(*store_, *blobs_, clock_, kActor);
   {
     Sealer sealer(
-        *store_, *blobs_, *uploads_, disk_, "/m", clock_, kActor,
+        *store_, *blobs_, *uploads_, disk_, "/m", clock_, redeliveries, kActor,
         [&](const std::string&) { failed = true; }, metrics);
     sealer.Seal(run);
   }
   Settle();
-  if (!absl::StrContains(metrics.Text(), "muster_seal_damaged_results_total 0\n")) {
+  const auto damaged = store_->DamagedResults();
+  if ((damaged.ok() && *damaged > 0) ||
+      !absl::StrContains(metrics.Text(), "muster_seal_damaged_results_total 0\n")) {
     return absl::DataLossError("a result is damaged");
   }
   if (failed) return absl::UnavailableError("the archive was not built");

@@ -7,15 +7,19 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "services/aggregator/uploads/result_committer.h"
 #include "services/aggregator/uploads/uploads.h"
+#include "services/common/base/crc32c.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/metrics.h"
+#include "services/common/base/sha256.h"
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/identity/authority.h"
 #include "services/common/identity/revocation.h"
@@ -116,6 +120,15 @@ class TestState {
   Executor disk_{{"disk", 1, 100}};
   Executor executor_{{"work", 1, 100}};
 };
+
+// Returns a result whose checksums are those of its bytes.
+inline CommitResult Intact(const ResultKey& key, std::string_view content,
+                           int64_t at = 2'000'000) {
+  CommitResult commit = Genuine(key, content, at);
+  commit.result.crc32c = Crc32c(content);
+  commit.result.sha256 = DigestBytes(Sha256::Of(content));
+  return commit;
+}
 
 }  // namespace muster::testing
 

@@ -70,7 +70,10 @@ ResultCommitter::ResultCommitter(StateStore& store, BlobStore& blobs, Executor& 
       max_run_bytes_(max_run_bytes),
       seconds_(metrics.AddHistogram("muster_commit_seconds",
                                     "Time from a verified result to its durable row.",
-                                    LatencyBounds())) {}
+                                    LatencyBounds())),
+      restored_(metrics.AddCounter(
+          "muster_restored_results_total",
+          "Damaged stored results that were replaced by the same content, delivered again.")) {}
 
 absl::Status ResultCommitter::CheckSignature(const VerifiedResult& verified) const {
   const ResultRecord& result = verified.result;
@@ -112,6 +115,11 @@ void ResultCommitter::Commit(VerifiedResult verified, Done done) {
         // A failed commit is undecided for us, so the blob stays: a retry finds it again.
         if (!outcome.ok()) return done(outcome.status());
         if (outcome->blob_unused) RemoveLater(blob);
+        if (outcome->repaired) {
+          restored_.Add();
+          Log(LogLevel::kInfo, "a damaged result was delivered again",
+              {{"run", key.run}, {"plugin", key.plugin}, {"node", key.node}});
+        }
         if (const absl::Status refusal = Refusal(*outcome, key, upload_id, of_run); !refusal.ok()) {
           LogLimited(LogLevel::kWarning, "delivery refused", key.node,
                      {{"run", key.run},

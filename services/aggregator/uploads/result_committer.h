@@ -22,7 +22,8 @@ namespace muster {
 class ResultCommitter : public ResultSink {
  public:
   // Signatures have to lead to `fleet_root` by certificates that are not revoked. `metrics` gets
-  // the histogram muster_commit_seconds. `max_run_bytes`: as in UploadLimits.
+  // the histogram muster_commit_seconds and the counter muster_restored_results_total.
+  // `max_run_bytes`: as in UploadLimits.
   ResultCommitter(StateStore& store, BlobStore& blobs, Executor& executor, const Clock& clock,
                   std::string fleet, Certificate fleet_root, const RevocationList& revocations,
                   Metrics& metrics, int64_t max_run_bytes = 0);
@@ -47,6 +48,7 @@ class ResultCommitter : public ResultSink {
   const RevocationList& revocations_;
   const int64_t max_run_bytes_;
   const Histogram seconds_;
+  const Counter restored_;
 };
 
 }  // namespace muster

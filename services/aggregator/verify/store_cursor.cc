@@ -188,15 +188,18 @@ absl::Status StoreCursor::Finish(std::string damage, bool proven, VerifyStep& st
   const Object& object = *object_;
   source_.reset();
   bool current = true;
+  std::string redelivery;
   if (proven && !(damage.empty() && object.damage.empty())) {
     const auto recorded = recorder_.Record(object, damage);
     // The next step reads the object again.
     if (!recorded.ok()) return recorded.status();
     // False if the result was replaced, repaired or deleted while it was read.
     current = recorded->current;
+    redelivery = recorded->redelivery;
   }
   if (current && !damage.empty()) {
-    step.damaged.push_back({object.key, object.generation, std::move(damage)});
+    step.damaged.push_back(
+        {object.key, object.generation, std::move(damage), std::move(redelivery)});
   }
   object_.reset();
   ++step.objects;

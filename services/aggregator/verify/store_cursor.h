@@ -24,6 +24,7 @@ struct DamagedObject {
   ResultKey key;  // of an archive: without plugin and node
   int64_t generation = 0;
   std::string damage;
+  std::string redelivery;  // as in ResultRecord, after the damage was recorded
 };
 
 struct VerifyStep {

@@ -4,10 +4,14 @@
 #include <utility>
 
 #include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
 #include "services/common/attach/parent_connection.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
+#include "services/common/rpc/channel_target.h"
+#include "services/common/rpc/connection_error.h"
+#include "services/common/tunnel/tunnels.h"
 
 namespace muster {
 namespace {
@@ -15,6 +19,19 @@ namespace {
 constexpr absl::Duration kShortestWait = absl::Seconds(1);
 // After an attachment that lasted this long the back-off starts again.
 constexpr absl::Duration kSettled = absl::Seconds(3);
+
+// Returns why a tunnel is used, by the fault of the direct connection.
+std::string WhyTunnel(const std::string& direct_fault) {
+  return direct_fault.empty() ? "it is the configured link" : direct_fault;
+}
+
+// Returns the description of a link for the parent; empty for a direct one.
+std::string LinkOf(const HostPort& target, const std::string& direct_fault) {
+  if (!IsTunnel(target)) return "";
+  const std::string tunnel = DescribeTunnel(target);
+  return absl::StrCat(tunnel.empty() ? "websocket " + target.ToString() : tunnel, "; ",
+                      WhyTunnel(direct_fault));
+}
 
 }  // namespace
 
@@ -90,7 +107,8 @@ AttachClient::Parent AttachClient::MakeParent(size_t index,
                           [&connector = *connector_](const v1::AttachResponse::Greeting& greeting) {
                             return connector.Sign(greeting);
                           },
-                          instance_, started_, [&step = step_] { step.RunNow(); }},
+                          instance_, started_, [&step = step_] { step.RunNow(); },
+                          [target, why = direct_fault_] { return LinkOf(target, why); }},
       std::move(current_relay));
   return {index, target.ToString(), connector_->Connect(target), std::move(stream)};
 }
@@ -110,7 +128,13 @@ void AttachClient::Watch() {
 }
 
 void AttachClient::Attach() {
-  current_ = MakeParent(next_ % options_.targets.size(), std::nullopt);
+  const size_t index = next_ % options_.targets.size();
+  if (index == 0) direct_fault_.clear();
+  if (IsTunnel(options_.targets[index])) {
+    Log(LogLevel::kWarning, "attaching through a tunnel",
+        {{"tunnel", options_.targets[index].ToString()}, {"reason", WhyTunnel(direct_fault_)}});
+  }
+  current_ = MakeParent(index, std::nullopt);
   SetParent(current_);
   probe_at_ = NextProbe();
   current_.stream->Start(current_.connection.open);
@@ -119,6 +143,10 @@ void AttachClient::Attach() {
 void AttachClient::HandleEnd(const absl::Status& end) {
   const Parent ended = std::exchange(current_, {});
   Parent candidate = std::exchange(candidate_, {});
+  // A relay that has welcomed the candidate ends its older stream, which led there by a tunnel.
+  const bool taken_over =
+      ReasonOf(end) == "TAKEN_OVER" && candidate.stream != nullptr && candidate.stream->offered();
+  if (taken_over && !replacing_) replacing_ = end;
   if (const auto why = std::exchange(replacing_, std::nullopt)) {
     delegate_.OnLost(*why);
     return Replace(std::move(candidate));
@@ -132,6 +160,9 @@ void AttachClient::HandleEnd(const absl::Status& end) {
   } else {
     delegate_.OnRefused(end);
   }
+  if (!welcomed_at && !IsTunnel(options_.targets[ended.index]) && AllowsTunnel(end)) {
+    direct_fault_ = std::string(end.message());
+  }
   const bool misbehaved = ReasonOf(end) == "RELAY_REFUSED";
   const bool lasted = welcomed_at && now - *welcomed_at > kSettled && !misbehaved;
   if (lasted) backoff_.Reset();
@@ -139,9 +170,19 @@ void AttachClient::HandleEnd(const absl::Status& end) {
   const bool superseded = ReasonOf(end) == "DUPLICATE_AGENT";
   // After a settled attachment the first target is next. There is no wait before all were tried.
   next_ = lasted ? 0 : next_ + (superseded ? 0 : 1);
+  SkipTunnels();
   attempt_at_ = now;
   if (!lasted && !superseded && next_ % options_.targets.size() != 0) return;
   attempt_at_ += std::max(backoff_.Next(RetryAfterOf(end)), kShortestWait);
+}
+
+// Moves to the next round of targets if only tunnels are left that may not be used.
+void AttachClient::SkipTunnels() {
+  const size_t size = options_.targets.size();
+  while (next_ % size != 0 && direct_fault_.empty() && IsTunnel(options_.targets[next_ % size]) &&
+         !IsTunnel(options_.targets.front())) {
+    ++next_;
+  }
 }
 
 // Attaches to a candidate after the previous stream has ended.
@@ -185,7 +226,10 @@ void AttachClient::StepCandidate() {
 }
 
 void AttachClient::Probe(size_t index) {
-  candidate_ = MakeParent(index, current_.stream->relay());
+  // Behind a tunnel is the same relay, at a worse address.
+  const bool from_tunnel =
+      IsTunnel(options_.targets[current_.index]) && !IsTunnel(options_.targets[index]);
+  candidate_ = MakeParent(index, from_tunnel ? std::string() : current_.stream->relay());
   candidate_.stream->Start(candidate_.connection.open);
 }
 

@@ -83,6 +83,7 @@ class AttachClient {
   void Watch();
   void Attach();
   void HandleEnd(const absl::Status& end);
+  void SkipTunnels();
   void Replace(Parent preferred);
   void StepCandidate();
   void Probe(size_t index);
@@ -104,6 +105,7 @@ class AttachClient {
   Parent current_;
   Parent candidate_;                       // with a stream while a preferred parent is probed
   std::optional<absl::Status> replacing_;  // the candidate replaces the current parent, and why
+  std::string direct_fault_;               // why a tunnel may be used; empty: it may not
   size_t next_ = 0;                        // the number of the next attempt since the last success
   absl::Duration attempt_at_;              // monotonic, as the next
   absl::Duration probe_at_;

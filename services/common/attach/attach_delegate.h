@@ -41,7 +41,9 @@ class AttachDelegate {
 };
 
 struct AttachClientOptions {
-  // The most preferred parent first.
+  // The most preferred parent first, tunnels last (rpc/channel_target.h). Unless all are tunnels,
+  // one is tried only after a proxy may have prevented the connection to another parent
+  // (AllowsTunnel), and the child returns from it as from any less-preferred parent.
   std::vector<HostPort> targets;
   std::string fleet;
   std::string uri;  // the child's

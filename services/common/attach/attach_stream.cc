@@ -13,6 +13,7 @@
 namespace muster {
 namespace {
 
+constexpr size_t kMaxLink = 1000;  // attachment.proto permits 1,024 bytes
 constexpr absl::Duration kShortestLife = absl::Seconds(1);
 // After a move the child signs once more.
 constexpr absl::Duration kConfirmMove = absl::Seconds(2);
@@ -222,6 +223,7 @@ absl::Status AttachStream::SendHello() {
   hello.set_version(std::string(kVersion));
   hello.set_is_relay(parts_.options.is_relay);
   for (const std::string& target : parts_.options.relay_targets) hello.add_relay_targets(target);
+  hello.set_link(parts_.link().substr(0, kMaxLink));
   hello.set_revocations_version(parts_.delegate.RevocationsVersion());
   MutexLock lock(mutex_);
   // A statement that does not fit into the queue is signed again at the next tick.

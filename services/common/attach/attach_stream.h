@@ -32,6 +32,8 @@ class AttachStream final : private ParentStreamEvents {
     // Called after the first welcome, an offer and the end, on a thread of gRPC or in a call of the
     // owner. Must not block or destroy the stream.
     std::function<void()> changed;
+    // Returns the description of the tunnel that the stream uses; empty for a direct connection.
+    std::function<std::string()> link = [] { return std::string(); };
   };
 
   // An attachment that has to be accepted by Adopt first is a candidate: it is welcomed while

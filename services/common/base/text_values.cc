@@ -25,6 +25,11 @@ bool IsNumber(std::string_view text) {
 }  // namespace
 
 std::string HostPort::ToString() const {
+  constexpr std::string_view kTunnel = "wss://";  // rpc/channel_target.h
+  if (host.starts_with(kTunnel)) {
+    return absl::StrCat(std::string(kTunnel),
+                        HostPort{host.substr(kTunnel.size()), port}.ToString());
+  }
   const bool ipv6 = host.find(':') != std::string::npos;
   return ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }

@@ -74,4 +74,16 @@ absl::Status AlreadyAttached(std::string_view folder) {
                    "Keep that process, or stop it first.");
 }
 
+absl::Status ResultNotKept(std::string_view plugin) {
+  return MakeError(absl::StatusCode::kNotFound, "RESULT_NOT_KEPT",
+                   absl::StrCat("the node keeps no copy of its result of ", ToAbsl(plugin)),
+                   "Submit the same content again on the node, or restore the result from a backup.");
+}
+
+absl::Status KeptResultChanged(std::string_view plugin, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "KEPT_RESULT_CHANGED",
+                   absl::StrCat("the kept copy of the result of ", ToAbsl(plugin), " is not the committed content: ", ToAbsl(why)),
+                   "Submit the committed content again on the node, or restore the result from a backup.");
+}
+
 }  // namespace muster::errors

@@ -34,6 +34,10 @@ absl::Status InvalidConfigMapKey(std::string_view name);
 absl::Status ProgressPortInUse(std::string_view address, int64_t port);
 // ABORTED, ALREADY_ATTACHED.
 absl::Status AlreadyAttached(std::string_view folder);
+// NOT_FOUND, RESULT_NOT_KEPT.
+absl::Status ResultNotKept(std::string_view plugin);
+// FAILED_PRECONDITION, KEPT_RESULT_CHANGED.
+absl::Status KeptResultChanged(std::string_view plugin, std::string_view why);
 
 }  // namespace muster::errors
 

@@ -122,6 +122,12 @@ absl::Status OtherCommandReturned(std::string_view deployment) {
                    "Nothing was signed. Check the jobs service.");
 }
 
+absl::Status OtherSecretsReturned() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   "the jobs service returned other secrets than those of --secret",
+                   "Nothing was signed. Check the jobs service.");
+}
+
 absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),
@@ -146,10 +152,10 @@ absl::Status InvalidBindAddress(std::string_view address) {
                    "Give an IPv4 or IPv6 address of this machine without a port, such as 127.0.0.1 for this machine only, or 0.0.0.0 for all networks.");
 }
 
-absl::Status NotATarget(std::string_view node) {
+absl::Status NotATarget(std::string_view node, std::string_view noun, std::string_view list) {
   return MakeError(absl::StatusCode::kNotFound, "NOT_A_TARGET",
-                   absl::StrCat("node \"", ToAbsl(node), "\" is not a target of the job"),
-                   "See the targets: muster job logs JOB --json.");
+                   absl::StrCat("node \"", ToAbsl(node), "\" is not a target of the ", ToAbsl(noun)),
+                   absl::StrCat("List its nodes: ", ToAbsl(list)));
 }
 
 absl::Status NoAnswer() {

@@ -49,6 +49,8 @@ absl::Status NoJobBeginsWith(std::string_view text);
 absl::Status NoDeploymentBeginsWith(std::string_view text);
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status OtherCommandReturned(std::string_view deployment);
+// PERMISSION_DENIED, COMMAND_REFUSED.
+absl::Status OtherSecretsReturned();
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
 // NOT_FOUND, PLUGIN_NOT_FOUND.
@@ -58,7 +60,7 @@ absl::Status NodeNotInPlan(std::string_view plugin, std::string_view node);
 // INVALID_ARGUMENT, INVALID_HOST.
 absl::Status InvalidBindAddress(std::string_view address);
 // NOT_FOUND, NOT_A_TARGET.
-absl::Status NotATarget(std::string_view node);
+absl::Status NotATarget(std::string_view node, std::string_view noun, std::string_view list);
 // DEADLINE_EXCEEDED, NO_ANSWER.
 absl::Status NoAnswer();
 // ALREADY_EXISTS, FILE_EXISTS.

@@ -98,6 +98,18 @@ absl::Status PublicKeyMalformed() {
                    "Give a PEM \"PUBLIC KEY\".");
 }
 
+absl::Status ReceiverKeyMalformed() {
+  return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
+                   "invalid public key of X25519",
+                   "Send the 32 bytes of a new key.");
+}
+
+absl::Status SealedMessageDamaged() {
+  return MakeError(absl::StatusCode::kDataLoss, "SEALED_MESSAGE_DAMAGED",
+                   "a sealed message cannot be opened with this key and these data",
+                   "Request it again with a new key.");
+}
+
 absl::Status PrivateKeyMalformed(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "KEY_MALFORMED",
                    absl::StrCat("invalid PEM private key", why.empty() ? "" : ": ", ToAbsl(why)),
@@ -240,6 +252,12 @@ absl::Status InvalidCommand(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
                    absl::StrCat("invalid command: ", ToAbsl(why)),
                    "Observe the limits of message Command in proto/muster/v1/jobs.proto.");
+}
+
+absl::Status TooManyTargets(int64_t count, int64_t limit) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_COMMAND",
+                   absl::StrCat("a command for ", count, " nodes: the limit is ", limit),
+                   "Send it to all nodes with --all, or in several commands, each with a part of the nodes.");
 }
 
 absl::Status CommandNotAccepted(std::string_view why) {

@@ -3,6 +3,7 @@
 #ifndef MUSTER_SERVICES_COMMON_ERRORS_IDENTITY_H_
 #define MUSTER_SERVICES_COMMON_ERRORS_IDENTITY_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -41,6 +42,10 @@ absl::Status InvalidHost(std::string_view host);
 absl::Status KeyUnsupported(std::string_view type, std::string_view curve);
 // INVALID_ARGUMENT, KEY_MALFORMED.
 absl::Status PublicKeyMalformed();
+// INVALID_ARGUMENT, KEY_MALFORMED.
+absl::Status ReceiverKeyMalformed();
+// DATA_LOSS, SEALED_MESSAGE_DAMAGED.
+absl::Status SealedMessageDamaged();
 // INVALID_ARGUMENT, KEY_MALFORMED.
 absl::Status PrivateKeyMalformed(std::string_view why);
 // INVALID_ARGUMENT, KEY_MALFORMED.
@@ -89,6 +94,8 @@ absl::Status ContextNotFound(std::string_view path);
 absl::Status AttachStatementRefused(std::string_view why);
 // INVALID_ARGUMENT, INVALID_COMMAND.
 absl::Status InvalidCommand(std::string_view why);
+// INVALID_ARGUMENT, INVALID_COMMAND.
+absl::Status TooManyTargets(int64_t count, int64_t limit);
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status CommandNotAccepted(std::string_view why);
 // FAILED_PRECONDITION, COMMAND_EARLY.

@@ -250,6 +250,12 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "CONTAINER_OUTPUT_LOST") {
     return "Look for an error in the log of Docker on the node.";
   }
+  if (reason == "CONTENT_DAMAGED") {
+    return "Check the relays of the node and the disk of the jobs service, and try the deployment again.";
+  }
+  if (reason == "CONTENT_UNREACHABLE") {
+    return "Check the relays of the node and the jobs service, and try the deployment again.";
+  }
   if (reason == "DOCKER_ANSWER_INVALID") {
     return "Look for an error in the log of Docker on the node.";
   }
@@ -261,6 +267,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   }
   if (reason == "DOCKER_UNREACHABLE") {
     return "Start Docker on the node, and let the user of the agent open its socket.";
+  }
+  if (reason == "FILES_TOO_LARGE") {
+    return "Raise max_files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.";
   }
   if (reason == "IMAGE_DIGEST_DIFFERS") {
     return "Find out why the registry changes images. Nothing was stored.";
@@ -283,6 +292,12 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "INVALID_PARAMETERS") {
     return "Correct them. `muster type show` and `muster template show` print the parameters.";
   }
+  if (reason == "INVALID_SECRETS") {
+    return "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.";
+  }
+  if (reason == "JOB_OUTCOME_EXITED") {
+    return "Read the output of the command on the node: muster job logs JOB --node NAME, or muster deployment logs DEPLOYMENT --node NAME.";
+  }
   if (reason == "JOB_OUTCOME_EXPIRED") {
     return "Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours.";
   }
@@ -302,7 +317,7 @@ std::string_view OutcomeNextStep(std::string_view reason) {
     return "Check on the node what the command has done, and whether the node is attached: muster node show NAME.";
   }
   if (reason == "JOB_OUTCOME_UNKNOWN") {
-    return "Correct the name, which `muster nodes` lists, or start the agent of the node: muster agent attach.";
+    return "Correct the name, which `muster nodes` lists. On a new machine run muster node join, then muster agent attach; on a known one start its agent.";
   }
   if (reason == "JOB_OUTCOME_UNREACHABLE") {
     return "Read why: muster node show NAME. Start the agent of the node, or let the command wait longer: --ttl.";
@@ -337,11 +352,14 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "REVOCATIONS_DAMAGED") {
     return "Sign the command again when the relay of the node is connected to the aggregator.";
   }
+  if (reason == "SECRET_UNAVAILABLE") {
+    return "Remove the cause, and try the deployment again: muster deployment retry.";
+  }
   if (reason == "STATE_TOO_LARGE") {
     return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";
   }
   if (reason == "TIME_LIMIT") {
-    return "Raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+    return "If the container did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
   }
   if (reason == "TYPE_NOT_BUILDABLE") {
     return "Store a version of the type that has `build` with a folder for the files (docs/templates.md).";

@@ -213,4 +213,10 @@ absl::Status NoRelayIdentity(std::string_view folder, std::string_view why) {
                    "Join as a relay: muster token create --relay NAME, then muster relay join.");
 }
 
+absl::Status InvalidLink(std::string_view value) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_LINK",
+                   absl::StrCat("\"", ToAbsl(value), "\" is no link to the fleet"),
+                   "Give auto, direct, or the address of a gateway as wss://HOST:PORT.");
+}
+
 }  // namespace muster::errors

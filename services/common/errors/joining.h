@@ -79,6 +79,8 @@ absl::Status NoMemberFile(std::string_view folder);
 absl::Status NotANodeFolder(std::string_view folder, std::string_view why);
 // FAILED_PRECONDITION, NO_RELAY_IDENTITY.
 absl::Status NoRelayIdentity(std::string_view folder, std::string_view why);
+// INVALID_ARGUMENT, INVALID_LINK.
+absl::Status InvalidLink(std::string_view value);
 
 }  // namespace muster::errors
 

@@ -34,10 +34,17 @@ absl::Status RelayCutOff() {
                         absl::Seconds(5));
 }
 
+absl::Status JobsUnreachable() {
+  return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "JOBS_UNREACHABLE",
+                   "the root relay cannot reach the jobs service",
+                   "Try again later. If the error persists, check that the jobs service runs, and jobs_targets in the configuration of the root relay."),
+                        absl::Seconds(5));
+}
+
 absl::Status RelayDoesNotServe(std::string_view method) {
   return MakeError(absl::StatusCode::kUnimplemented, "RELAY_DOES_NOT_SERVE",
                    absl::StrCat("relays do not serve ", ToAbsl(method)),
-                   "Call the aggregator or the status service directly.");
+                   "Call the aggregator, the status service or the jobs service directly.");
 }
 
 absl::Status RelayStopping() {

@@ -19,6 +19,8 @@ absl::Status NoLiveStatement(std::string_view node, std::string_view relay);
 absl::Status TooManyInvalidStatements(std::string_view relay);
 // UNAVAILABLE, RELAY_CUT_OFF.
 absl::Status RelayCutOff();
+// UNAVAILABLE, JOBS_UNREACHABLE.
+absl::Status JobsUnreachable();
 // UNIMPLEMENTED, RELAY_DOES_NOT_SERVE.
 absl::Status RelayDoesNotServe(std::string_view method);
 // UNAVAILABLE, RELAY_STOPPING.

@@ -62,6 +62,18 @@ absl::Status ServerCertificateRefused(std::string_view address, std::string_view
                    "Check that the address and the files of this program (context, credentials, join token or identity folder) are of the same fleet, and that this machine's clock is right.");
 }
 
+absl::Status Http2Refused(std::string_view address) {
+  return MakeError(absl::StatusCode::kUnavailable, "HTTP2_REFUSED",
+                   absl::StrCat("the TLS handshake with ", ToAbsl(address), " ended without HTTP/2"),
+                   "Check that the address is that of a service of Muster. If a proxy in the way passes no HTTP/2, exempt the address from its inspection, or use a tunnel: docs/relays.md#tunnels.");
+}
+
+absl::Status TunnelFailed(std::string_view address, std::string_view why) {
+  return MakeError(absl::StatusCode::kUnavailable, "TUNNEL_FAILED",
+                   absl::StrCat("cannot connect through the tunnel ", ToAbsl(address), ": ", ToAbsl(why)),
+                   "Check that the address is that of the status listener of the gateway, and that the proxy in the way passes WebSocket. The log of the gateway says why it ended a tunnel.");
+}
+
 absl::Status ProxyFailed(std::string_view cause, std::string_view variable) {
   return MakeError(absl::StatusCode::kUnavailable, "PROXY_FAILED",
                    cause,

@@ -30,6 +30,10 @@ absl::Status NotAuthorizedByHandler(std::string_view method);
 absl::Status Unreachable(std::string_view why);
 // UNAVAILABLE, SERVER_CERTIFICATE_REFUSED.
 absl::Status ServerCertificateRefused(std::string_view address, std::string_view why);
+// UNAVAILABLE, HTTP2_REFUSED.
+absl::Status Http2Refused(std::string_view address);
+// UNAVAILABLE, TUNNEL_FAILED.
+absl::Status TunnelFailed(std::string_view address, std::string_view why);
 // UNAVAILABLE, PROXY_FAILED.
 absl::Status ProxyFailed(std::string_view cause, std::string_view variable);
 // DEADLINE_EXCEEDED, NO_FIRST_MESSAGE.

@@ -20,6 +20,12 @@ absl::Status InvalidDocument(std::string_view problem) {
                    "Correct the document, and send it again.");
 }
 
+absl::Status WrongKind(std::string_view kind, std::string_view wanted, std::string_view command) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid document: its kind is ", ToAbsl(kind), ", not ", ToAbsl(wanted)),
+                   absl::StrCat("Correct the kind, or store it with ", ToAbsl(command), "."));
+}
+
 absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
                    absl::StrCat("invalid deployment: its command names the image ", ToAbsl(image), ", and its documents ", ToAbsl(of_type)),
@@ -66,6 +72,12 @@ absl::Status InvalidParameters(std::string_view problems) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PARAMETERS",
                    absl::StrCat("invalid parameters: ", ToAbsl(problems)),
                    "Correct them. `muster type show` and `muster template show` print the parameters.");
+}
+
+absl::Status InvalidAction(std::string_view action, std::string_view actions) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_PARAMETERS",
+                   absl::StrCat("invalid action \"", ToAbsl(action), "\": the type has ", ToAbsl(actions)),
+                   "Name an action of the type: --action. `muster type show` prints its document.");
 }
 
 absl::Status InvalidFiles(std::string_view why) {
@@ -138,7 +150,31 @@ absl::Status DeploymentNotEnded(std::string_view deployment) {
 absl::Status NotRetriable(std::string_view deployment, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
                    absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
-                   "Name only nodes on which it failed. `muster deployment retry --help` explains --force, for nodes on which it is not known whether it ran. If another deployment retries it, retry that one.");
+                   absl::StrCat("Name only nodes of the deployment on which it may be tried again: muster deployment show ", ToAbsl(deployment), ". `muster deployment retry --help` explains which these are."));
+}
+
+absl::Status DeploymentRetried(std::string_view deployment, std::string_view why, std::string_view by) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   absl::StrCat("Retry that one: muster deployment retry ", ToAbsl(by), "."));
+}
+
+absl::Status SuccessNotRetriable(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   "Create a new deployment if it is to run once more: muster deploy.");
+}
+
+absl::Status RetryMayRunTwice(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: ", ToAbsl(why)),
+                   "Check on the nodes whether it ran. --force tries it again there also if it may run a second time.");
+}
+
+absl::Status DestroyedNotRetriable(std::string_view deployment, std::string_view by) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not tried again: deployment ", ToAbsl(by), " destroys it"),
+                   "Create a new deployment: muster deploy.");
 }
 
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys) {
@@ -153,16 +189,58 @@ absl::Status BuildNotRetriable(std::string_view deployment) {
                    "Build it again: muster template build.");
 }
 
+absl::Status NotConformant(std::string_view problem) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_CONFORMANT",
+                   absl::StrCat("the baseline of conformance does not admit ", ToAbsl(problem)),
+                   "Run the probes there: muster conformance run. `muster conformance show NODE` prints what differs. --skip-conformance deploys without the check.");
+}
+
+absl::Status NoConformanceReport(std::string_view node) {
+  return MakeError(absl::StatusCode::kNotFound, "NO_CONFORMANCE_REPORT",
+                   absl::StrCat("node ", ToAbsl(node), " has no report of conformance"),
+                   absl::StrCat("Run the probes there: muster conformance run --node ", ToAbsl(node), "."));
+}
+
+absl::Status NoBaseline() {
+  return MakeError(absl::StatusCode::kNotFound, "NO_BASELINE",
+                   "there is no baseline of conformance",
+                   "Set one from the report of a node: muster conformance baseline set NODE.");
+}
+
+absl::Status InvalidBaseline(std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_BASELINE",
+                   absl::StrCat("invalid baseline: ", ToAbsl(problem)),
+                   "Correct the request, and send it again.");
+}
+
 absl::Status NoDestroyAction(std::string_view type) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NO_DESTROY_ACTION",
                    absl::StrCat("the type ", ToAbsl(type), " has no action \"destroy\""),
-                   "A later version of the type may have it: `actions: [deploy, destroy]` in its document. Remove what this deployment created by hand.");
+                   "Remove by hand what the deployment created. Later deployments can be destroyed if you store a new version of the type with `actions: [deploy, destroy]`.");
 }
 
 absl::Status NothingToDestroy(std::string_view deployment, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
                    absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
-                   "Name only nodes on which it started: muster deployment show. `muster deployment destroy --help` explains --force, for nodes on which it is not known whether an earlier destruction ran.");
+                   absl::StrCat("Name only nodes of the deployment on which it may be destroyed: muster deployment show ", ToAbsl(deployment), ". `muster deployment destroy --help` explains which these are."));
+}
+
+absl::Status NeverStartedNothingToDestroy(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
+                   "Nothing is to be done: it has created nothing there.");
+}
+
+absl::Status DestructionMayRunTwice(std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: ", ToAbsl(why)),
+                   "Check on the nodes whether it was destroyed. --force destroys it there also if that may run a second time.");
+}
+
+absl::Status DestroyActionNotDestroyed(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOTHING_TO_DESTROY",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is not destroyed: its action is \"destroy\""),
+                   "If it failed, run the action again in a new deployment: muster deploy --action destroy.");
 }
 
 absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by) {
@@ -175,6 +253,48 @@ absl::Status CommandNotKept(std::string_view deployment) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "COMMAND_NOT_KEPT",
                    absl::StrCat("the command of deployment ", ToAbsl(deployment), " is not stored: an earlier version of Muster removed it at the end"),
                    "Create a new deployment: muster deploy.");
+}
+
+absl::Status InvalidSecrets(std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SECRETS",
+                   absl::StrCat("invalid secrets: ", ToAbsl(problem)),
+                   "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.");
+}
+
+absl::Status SecretNotFound(std::string_view secret) {
+  return MakeError(absl::StatusCode::kNotFound, "SECRET_NOT_FOUND",
+                   absl::StrCat("secret \"", ToAbsl(secret), "\" not found"),
+                   "List the secrets and their versions: muster secret list. Store one: muster secret put NAME --file FILE.");
+}
+
+absl::Status TooManySecrets(int64_t limit) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_SECRETS",
+                   absl::StrCat("there are ", limit, " secrets, which is the limit"),
+                   "Delete secrets that nothing uses: muster secret delete.");
+}
+
+absl::Status SecretsRefused(std::string_view why) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "SECRETS_REFUSED",
+                   absl::StrCat("the request for secrets is refused: ", ToAbsl(why)),
+                   "The log of the jobs service names the node and the relay of the request. If nothing else failed there, revoke the node: muster node revoke.");
+}
+
+absl::Status SecretsClosed(std::string_view job, std::string_view node, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "SECRETS_CLOSED",
+                   absl::StrCat("the secrets of job ", ToAbsl(job), " are not for the node ", ToAbsl(node), " any more: ", ToAbsl(why)),
+                   "Create a new deployment: muster deploy.");
+}
+
+absl::Status SecretUnreadable(std::string_view secret) {
+  return MakeError(absl::StatusCode::kDataLoss, "SECRET_UNREADABLE",
+                   absl::StrCat("the stored value of secret \"", ToAbsl(secret), "\" cannot be decrypted: it is damaged, or jobs/store.key is not the key that encrypted it"),
+                   "Restore store.key from a backup, or store the secret again: muster secret put.");
+}
+
+absl::Status SecretUnavailable(std::string_view why) {
+  return MakeError(absl::StatusCode::kUnavailable, "SECRET_UNAVAILABLE",
+                   absl::StrCat("the secrets of the deployment are not available: ", ToAbsl(why)),
+                   "Remove the cause, and try the deployment again: muster deployment retry.");
 }
 
 }  // namespace muster::errors

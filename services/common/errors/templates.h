@@ -16,6 +16,8 @@ absl::Status InvalidSchema(std::string_view place, std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status InvalidDocument(std::string_view problem);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status WrongKind(std::string_view kind, std::string_view wanted, std::string_view command);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type);
 // INVALID_ARGUMENT, INVALID_DOCUMENT.
 absl::Status DocumentTooLarge(int64_t limit);
@@ -31,6 +33,8 @@ absl::Status VersionExists(std::string_view what, std::string_view version);
 absl::Status TooManyVersions(std::string_view what, int64_t limit);
 // INVALID_ARGUMENT, INVALID_PARAMETERS.
 absl::Status InvalidParameters(std::string_view problems);
+// INVALID_ARGUMENT, INVALID_PARAMETERS.
+absl::Status InvalidAction(std::string_view action, std::string_view actions);
 // INVALID_ARGUMENT, INVALID_FILES.
 absl::Status InvalidFiles(std::string_view why);
 // INVALID_ARGUMENT, INVALID_BUILD.
@@ -56,17 +60,53 @@ absl::Status DeploymentNotEnded(std::string_view deployment);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status NotRetriable(std::string_view deployment, std::string_view why);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status DeploymentRetried(std::string_view deployment, std::string_view why, std::string_view by);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status SuccessNotRetriable(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status RetryMayRunTwice(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status DestroyedNotRetriable(std::string_view deployment, std::string_view by);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status BuildNotRetriable(std::string_view deployment);
+// FAILED_PRECONDITION, NOT_CONFORMANT.
+absl::Status NotConformant(std::string_view problem);
+// NOT_FOUND, NO_CONFORMANCE_REPORT.
+absl::Status NoConformanceReport(std::string_view node);
+// NOT_FOUND, NO_BASELINE.
+absl::Status NoBaseline();
+// INVALID_ARGUMENT, INVALID_BASELINE.
+absl::Status InvalidBaseline(std::string_view problem);
 // FAILED_PRECONDITION, NO_DESTROY_ACTION.
 absl::Status NoDestroyAction(std::string_view type);
 // FAILED_PRECONDITION, NOTHING_TO_DESTROY.
 absl::Status NothingToDestroy(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status NeverStartedNothingToDestroy(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status DestructionMayRunTwice(std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, NOTHING_TO_DESTROY.
+absl::Status DestroyActionNotDestroyed(std::string_view deployment);
 // FAILED_PRECONDITION, DEPLOYMENT_DESTROYED.
 absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by);
 // FAILED_PRECONDITION, COMMAND_NOT_KEPT.
 absl::Status CommandNotKept(std::string_view deployment);
+// INVALID_ARGUMENT, INVALID_SECRETS.
+absl::Status InvalidSecrets(std::string_view problem);
+// NOT_FOUND, SECRET_NOT_FOUND.
+absl::Status SecretNotFound(std::string_view secret);
+// RESOURCE_EXHAUSTED, TOO_MANY_SECRETS.
+absl::Status TooManySecrets(int64_t limit);
+// PERMISSION_DENIED, SECRETS_REFUSED.
+absl::Status SecretsRefused(std::string_view why);
+// FAILED_PRECONDITION, SECRETS_CLOSED.
+absl::Status SecretsClosed(std::string_view job, std::string_view node, std::string_view why);
+// DATA_LOSS, SECRET_UNREADABLE.
+absl::Status SecretUnreadable(std::string_view secret);
+// UNAVAILABLE, SECRET_UNAVAILABLE.
+absl::Status SecretUnavailable(std::string_view why);
 
 }  // namespace muster::errors
 

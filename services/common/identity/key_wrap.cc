@@ -3,9 +3,9 @@
 //   version (1 byte, 1) | key id (8) | nonce (12) | ciphertext | tag (16)
 //
 // The key id is the beginning of the SHA-256 of a label and the key. The ciphertext is the key's
-// PKCS#8 PEM. A label for the use of the key, the version, the key id and the run id are
-// authenticated with it. Nonces are random: safe for 2^32 keys under one key-encryption key (NIST
-// SP 800-38D, 8.3).
+// PKCS#8 PEM, or the value of a secret. A label for the use, the version, the key id and the run
+// id, or the reference of the secret, are authenticated with it. Nonces are random: safe for 2^32
+// keys under one key-encryption key (NIST SP 800-38D, 8.3).
 #include "services/common/identity/key_wrap.h"
 
 #include <openssl/evp.h>
@@ -19,6 +19,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/identity.h"
+#include "services/common/identity/aes_gcm.h"
 #include "services/common/identity/openssl_support.h"
 
 namespace muster {
@@ -26,21 +27,16 @@ namespace {
 
 constexpr size_t kKeySize = 32;
 constexpr size_t kKeyIdSize = 8;
-constexpr size_t kNonceSize = 12;
-constexpr size_t kTagSize = 16;
 constexpr size_t kHeaderSize = 1 + kKeyIdSize;
-constexpr size_t kMaxWrapped = 16 * 1024;
+constexpr size_t kMaxWrappedKey = 16 * 1024;
+constexpr size_t kMaxWrappedSecret = kMaxSecret + 128;
 constexpr char kVersion = 1;
 
-using CipherPtr = OpenSslPtr<EVP_CIPHER_CTX, EVP_CIPHER_CTX_free>;
-
-const unsigned char* Bytes(std::string_view s) {
-  return reinterpret_cast<const unsigned char*>(s.data());
-}
 unsigned char* Bytes(std::string& s) { return reinterpret_cast<unsigned char*>(s.data()); }
 
 constexpr std::string_view kAuthorityKey = "muster run authority key";
 constexpr std::string_view kStatusKey = "muster status listener key";
+constexpr std::string_view kSecret = "muster secret";
 
 std::string AssociatedData(std::string_view label, std::string_view header, std::string_view run) {
   return absl::StrCat(ToAbsl(label), ToAbsl(header), ToAbsl(run));
@@ -54,43 +50,6 @@ absl::StatusOr<std::string> KeyId(std::string_view key) {
     return OpenSslError("hash the store key");
   }
   return std::string(reinterpret_cast<const char*>(digest.data()), kKeyIdSize);
-}
-
-bool Seal(std::string_view key, std::string_view nonce, std::string_view associated,
-          std::string_view plain, std::string& out) {
-  const CipherPtr context(EVP_CIPHER_CTX_new());
-  const size_t start = out.size();
-  out.resize(start + plain.size() + kTagSize);
-  unsigned char* to = Bytes(out) + start;
-  int size = 0;
-  return context != nullptr &&
-         EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, Bytes(key), Bytes(nonce)) ==
-             1 &&
-         EVP_EncryptUpdate(context.get(), nullptr, &size, Bytes(associated),
-                           static_cast<int>(associated.size())) == 1 &&
-         EVP_EncryptUpdate(context.get(), to, &size, Bytes(plain),
-                           static_cast<int>(plain.size())) == 1 &&
-         EVP_EncryptFinal_ex(context.get(), to + size, &size) == 1 &&
-         EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG, kTagSize, to + plain.size()) ==
-             1;
-}
-
-// Decrypts into `plain`, which must have the size of the ciphertext. If it returns false, `plain`
-// must not be used.
-bool Unseal(std::string_view key, std::string_view nonce, std::string_view associated,
-            std::string_view sealed, std::string& plain) {
-  const CipherPtr context(EVP_CIPHER_CTX_new());
-  std::string tag(sealed.substr(plain.size()));
-  int size = 0;
-  return context != nullptr &&
-         EVP_DecryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, Bytes(key), Bytes(nonce)) ==
-             1 &&
-         EVP_DecryptUpdate(context.get(), nullptr, &size, Bytes(associated),
-                           static_cast<int>(associated.size())) == 1 &&
-         EVP_DecryptUpdate(context.get(), Bytes(plain), &size, Bytes(sealed),
-                           static_cast<int>(plain.size())) == 1 &&
-         EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_SET_TAG, kTagSize, tag.data()) == 1 &&
-         EVP_DecryptFinal_ex(context.get(), Bytes(plain) + size, &size) == 1;
 }
 
 }  // namespace
@@ -121,15 +80,13 @@ absl::StatusOr<KeyWrap> KeyWrap::Open(const std::string& path) {
 
 absl::StatusOr<std::string> KeyWrap::WrapText(std::string_view label, std::string_view plain,
                                               std::string_view run) const {
-  std::string nonce(kNonceSize, '\0');
-  if (RAND_bytes(Bytes(nonce), kNonceSize) != 1) return OpenSslError("make a nonce");
-  std::string wrapped = absl::StrCat(std::string(1, kVersion), key_id_);
+  std::string nonce(kGcmNonceSize, '\0');
+  if (RAND_bytes(Bytes(nonce), kGcmNonceSize) != 1) return OpenSslError("make a nonce");
+  const std::string wrapped = absl::StrCat(std::string(1, kVersion), key_id_);
   const std::string associated = AssociatedData(label, wrapped, run);
-  wrapped += nonce;
-  if (!Seal(key_.view(), nonce, associated, plain, wrapped)) {
-    return OpenSslError("encrypt a run's key");
-  }
-  return wrapped;
+  const auto sealed = GcmSeal(key_.view(), nonce, associated, plain);
+  if (!sealed) return OpenSslError("encrypt a stored key");
+  return absl::StrCat(wrapped, nonce, *sealed);
 }
 
 absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_view wrapped,
@@ -138,7 +95,8 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
     DrainOpenSslErrors();
     return errors::WrappedKeyDamaged(run);
   };
-  if (wrapped.size() <= kHeaderSize + kNonceSize + kTagSize || wrapped.size() > kMaxWrapped ||
+  if (wrapped.size() <= kHeaderSize + kGcmNonceSize + kGcmTagSize ||
+      wrapped.size() > (label == kSecret ? kMaxWrappedSecret : kMaxWrappedKey) ||
       wrapped.front() != kVersion) {
     return damaged();
   }
@@ -146,13 +104,11 @@ absl::StatusOr<Secret> KeyWrap::UnwrapText(std::string_view label, std::string_v
   if (header.substr(1) != key_id_) {
     return errors::StoreKeyMismatch(run);
   }
-  const std::string_view nonce = wrapped.substr(kHeaderSize, kNonceSize);
-  const std::string_view sealed = wrapped.substr(kHeaderSize + kNonceSize);
-  std::string plain(sealed.size() - kTagSize, '\0');
-  const bool ok = Unseal(key_.view(), nonce, AssociatedData(label, header, run), sealed, plain);
-  Secret text(std::move(plain));
-  if (!ok) return damaged();
-  return text;
+  const std::string_view nonce = wrapped.substr(kHeaderSize, kGcmNonceSize);
+  const std::string_view sealed = wrapped.substr(kHeaderSize + kGcmNonceSize);
+  auto text = GcmOpen(key_.view(), nonce, AssociatedData(label, header, run), sealed);
+  if (!text) return damaged();
+  return *std::move(text);
 }
 
 absl::StatusOr<std::string> KeyWrap::Wrap(const PrivateKey& key, std::string_view run) const {
@@ -172,6 +128,16 @@ absl::StatusOr<std::string> KeyWrap::WrapStatusKey(const Secret& pem, std::strin
 absl::StatusOr<Secret> KeyWrap::UnwrapStatusKey(std::string_view wrapped,
                                                 std::string_view run) const {
   return UnwrapText(kStatusKey, wrapped, run);
+}
+
+absl::StatusOr<std::string> KeyWrap::WrapSecret(std::string_view value,
+                                                std::string_view reference) const {
+  return WrapText(kSecret, value, reference);
+}
+
+absl::StatusOr<Secret> KeyWrap::UnwrapSecret(std::string_view wrapped,
+                                             std::string_view reference) const {
+  return UnwrapText(kSecret, wrapped, reference);
 }
 
 }  // namespace muster

@@ -1,8 +1,10 @@
-// Encryption of stored keys: those of run CAs and of status listeners. The key-encryption key is in
-// a file beside the aggregator's store, so a copy of the database alone reveals no key.
+// Encryption of stored keys, those of run CAs and of status listeners, and of stored secrets. The
+// key-encryption key is in a file beside the store of the aggregator or of the jobs service, so a
+// copy of the database alone reveals no key and no secret.
 #ifndef MUSTER_SERVICES_COMMON_IDENTITY_KEY_WRAP_H_
 #define MUSTER_SERVICES_COMMON_IDENTITY_KEY_WRAP_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,7 +15,11 @@
 
 namespace muster {
 
-// Encrypts private keys with AES-256-GCM. The destructor wipes the key. Immutable; thread-safe.
+// The largest value of a secret, in bytes.
+inline constexpr size_t kMaxSecret = size_t{64} << 10;
+
+// Encrypts private keys and secrets with AES-256-GCM. The destructor wipes the key. Immutable;
+// thread-safe.
 class KeyWrap {
  public:
   // Opens the key-encryption key at `path`, or creates it (0600, durable) if the file does not
@@ -35,6 +41,11 @@ class KeyWrap {
   // most 12 KiB. A key of a CA cannot be decrypted as one of a listener, and vice versa.
   absl::StatusOr<std::string> WrapStatusKey(const Secret& pem, std::string_view run) const;
   absl::StatusOr<Secret> UnwrapStatusKey(std::string_view wrapped, std::string_view run) const;
+
+  // Encrypt and decrypt the value of a secret of at most kMaxSecret bytes. Another `reference` than
+  // that of the encryption fails as another run does.
+  absl::StatusOr<std::string> WrapSecret(std::string_view value, std::string_view reference) const;
+  absl::StatusOr<Secret> UnwrapSecret(std::string_view wrapped, std::string_view reference) const;
 
  private:
   absl::StatusOr<std::string> WrapText(std::string_view label, std::string_view plain,

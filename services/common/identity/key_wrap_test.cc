@@ -56,6 +56,17 @@ TEST_F(KeyWrapTest, ChangedBitOrAnotherRunFails) {
   EXPECT_EQ(ReasonOf(wrap.Unwrap(wrapped, "bbbbbbbbbbbbbbbb").status()), "WRAPPED_KEY_DAMAGED");
 }
 
+TEST_F(KeyWrapTest, SecretIsReadWithItsReferenceAlone) {
+  const KeyWrap wrap = *KeyWrap::OpenOrCreate(Path());
+  const std::string value(kMaxSecret, 'v');
+  const auto wrapped = wrap.WrapSecret(value, "prod/db@3");
+  ASSERT_TRUE(wrapped.ok()) << wrapped.status();
+  EXPECT_EQ(wrap.UnwrapSecret(*wrapped, "prod/db@3")->view(), value);
+  EXPECT_EQ(ReasonOf(wrap.UnwrapSecret(*wrapped, "prod/db@2").status()), "WRAPPED_KEY_DAMAGED");
+  EXPECT_EQ(ReasonOf(wrap.UnwrapStatusKey(*wrap.WrapSecret("value", kRun), kRun).status()),
+            "WRAPPED_KEY_DAMAGED");
+}
+
 TEST_F(KeyWrapTest, StatusListenerKeyIsAnotherKind) {
   const KeyWrap wrap = *KeyWrap::OpenOrCreate(Path());
   const auto wrapped = wrap.WrapStatusKey(Secret("a key in PEM"), kRun);

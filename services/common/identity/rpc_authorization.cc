@@ -99,6 +99,9 @@ constexpr Row kTable[] = {
     {"/muster.v1.ResultService/GetResult",
      {{{kOperators | kDeliverers, Bit(Kind::kPair)}}},
      kAlsoThroughRelays},
+    {"/muster.v1.ResultService/DeclineRedelivery",
+     {{{kProvenNodes, Bit(Kind::kPair)}}},
+     kAlsoThroughRelays},
     {"/muster.v1.ResultService/ListResults", {{{kOperators, Bit(Kind::kRun)}}}},
     {"/muster.v1.ResultService/ReadResult", {{{kOperators | kProvenNodes, Bit(Kind::kPair)}}}},
 
@@ -191,6 +194,26 @@ constexpr Row kTable[] = {
     {"/muster.v1.DeploymentService/GetDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/ListDeployments", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.DeploymentService/CancelDeployment", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/ListConformance", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/GetConformance", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/GetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/SetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/RemoveBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
+
+    // Secrets: values come only from an operator's own connection, and go only to nodes, sealed.
+    {"/muster.v1.SecretService/PutSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.SecretService/ListSecrets", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.SecretService/DeleteSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.SecretService/FetchSecrets",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     Bit(Role::kRelay)},
+
+    // Contents of files. A node reads those of its deployments; the handler checks it.
+    {"/muster.v1.ContentService/FindContents", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.ContentService/UploadContent", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.ContentService/ReadContent",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     Bit(Role::kRelay)},
 
     // Shared files: a node accesses its own files, a relay those in transit. The
     // handlers check the signature of the source and the topology.

@@ -56,6 +56,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.ResultService/Upload", "rn1*"},
     {"/muster.v1.ResultService/SubmitResult", "rn1*"},
     {"/muster.v1.ResultService/GetResult", "on1*"},
+    {"/muster.v1.ResultService/DeclineRedelivery", "n1"},
     {"/muster.v1.ResultService/ListResults", "o"},
     {"/muster.v1.ResultService/ReadResult", "on1"},
     {"/muster.v1.VerificationService/VerifyStore", "o"},
@@ -95,6 +96,18 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.DeploymentService/GetDeployment", "o"},
     {"/muster.v1.DeploymentService/ListDeployments", "o"},
     {"/muster.v1.DeploymentService/CancelDeployment", "o"},
+    {"/muster.v1.ConformanceService/ListConformance", "o"},
+    {"/muster.v1.ConformanceService/GetConformance", "o"},
+    {"/muster.v1.ConformanceService/GetBaseline", "o"},
+    {"/muster.v1.ConformanceService/SetBaseline", "o"},
+    {"/muster.v1.ConformanceService/RemoveBaseline", "o"},
+    {"/muster.v1.SecretService/PutSecret", "o"},
+    {"/muster.v1.SecretService/ListSecrets", "o"},
+    {"/muster.v1.SecretService/DeleteSecret", "o"},
+    {"/muster.v1.SecretService/FetchSecrets", "n"},
+    {"/muster.v1.ContentService/FindContents", "o"},
+    {"/muster.v1.ContentService/UploadContent", "o"},
+    {"/muster.v1.ContentService/ReadContent", "n"},
     {"/muster.v1.ShareService/OpenShare", "rn"},
     {"/muster.v1.ShareService/UploadShare", "rn"},
     {"/muster.v1.ShareService/GetShare", "orn"},
@@ -269,16 +282,19 @@ TEST(RpcAuthorizationTest, ViewerCredentialIssuedThroughAGatewayOnlyReadsAStatus
   }
 }
 
-TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRuns) {
+TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRunsAndSecrets) {
   const std::set<std::string> forwarded = {"/muster.v1.RunService/GetRun",
                                            "/muster.v1.RunService/WatchRun",
                                            "/muster.v1.ResultService/OpenUpload",
                                            "/muster.v1.ResultService/Upload",
                                            "/muster.v1.ResultService/SubmitResult",
                                            "/muster.v1.ResultService/GetResult",
+                                           "/muster.v1.ResultService/DeclineRedelivery",
                                            "/muster.v1.StatusService/ReportProgress",
+                                           "/muster.v1.ContentService/ReadContent",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
-                                           "/muster.v1.HeartbeatService/SendHeartbeat"};
+                                           "/muster.v1.HeartbeatService/SendHeartbeat",
+                                           "/muster.v1.SecretService/FetchSecrets"};
   Caller caller = Node();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
   for (const std::string_view method : AuthorizedMethods()) {

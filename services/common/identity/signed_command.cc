@@ -48,9 +48,11 @@ absl::Status CheckTargets(const v1::Command::Targets& targets) {
     if (targets.nodes_sha256().empty() && targets.count() == 0) return absl::OkStatus();
     return errors::InvalidCommand("targets are all, or named, not both");
   }
-  if (targets.nodes_sha256().size() != kSha256Size || targets.count() < 1 ||
-      targets.count() > kMaxTargets) {
-    return errors::InvalidCommand(absl::StrCat("targets are all, or 1 to ", kMaxTargets, " nodes"));
+  if (targets.count() > kMaxTargets) {
+    return errors::TooManyTargets(targets.count(), kMaxTargets);
+  }
+  if (targets.nodes_sha256().size() != kSha256Size || targets.count() < 1) {
+    return errors::InvalidCommand("targets are all, or named nodes with their digest");
   }
   return absl::OkStatus();
 }

@@ -206,6 +206,7 @@ TEST_F(SignedCommandTest, CommandBeyondTheLimitsIsNeitherSignedNorAccepted) {
   EXPECT_EQ(changed([](auto& c) { c.clear_targets(); }), invalid);
   EXPECT_EQ(changed([](auto& c) { c.mutable_targets()->set_all(true); }), invalid);
   EXPECT_EQ(changed([](auto& c) { c.mutable_targets()->set_count(50'001); }), invalid);
+  EXPECT_EQ(changed([](auto& c) { c.mutable_targets()->set_count(0); }), invalid);
   EXPECT_EQ(changed([](auto& c) { c.set_action("reboot"); }), invalid);
   EXPECT_EQ(changed([](auto& c) { c.clear_argv(); }), invalid);
   EXPECT_EQ(changed([](auto& c) { c.set_argv(0, ""); }), invalid);

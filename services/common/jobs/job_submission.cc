@@ -5,6 +5,7 @@
 
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/identity.h"
 #include "services/common/errors/jobs.h"
 
 namespace muster {
@@ -23,7 +24,9 @@ bool IsWait(const google::protobuf::Duration& wait) {
 
 absl::StatusOr<std::shared_ptr<const TargetSet>> CheckSubmission(
     const v1::SubmitJobRequest& message, const v1::Command& command) {
-  if (message.nodes_size() > kMaxNodes) return errors::InvalidJobCommand("more than 50,000 nodes");
+  if (message.nodes_size() > kMaxNodes) {
+    return errors::TooManyTargets(message.nodes_size(), kMaxNodes);
+  }
   if (message.parallel() < 0) return errors::InvalidJobCommand("parallel is negative");
   if (message.has_wait() && !IsWait(message.wait())) {
     return errors::InvalidJobCommand("wait is negative, or no duration");

@@ -50,6 +50,14 @@ TEST(JobSubmissionTest, OtherNodesThanTheSignedOnesAreRefused) {
   EXPECT_EQ(Refusal(MessageWith({"n1", "a b"}), command), "INVALID_NAME");
 }
 
+TEST(JobSubmissionTest, NumberOfNodesIsNamedWithItsLimit) {
+  v1::SubmitJobRequest message;
+  for (int i = 0; i < 50'001; ++i) message.add_nodes("n");
+  const absl::Status refused = CheckSubmission(message, CommandFor({"n"})).status();
+  EXPECT_EQ(ReasonOf(refused), "INVALID_COMMAND");
+  EXPECT_EQ(refused.message(), "a command for 50001 nodes: the limit is 50000");
+}
+
 TEST(JobSubmissionTest, ParallelAndWaitAreBounded) {
   const v1::Command command = CommandFor({"n1"});
   v1::SubmitJobRequest message = MessageWith({"n1"});

@@ -4,21 +4,17 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
-#include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
-#include "services/common/identity/certificate.h"
 #include "services/common/identity/identity.h"
+#include "services/common/jobs/signing_files.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
 namespace {
 
-constexpr int64_t kMaxPem = 64 * 1024;
 constexpr size_t kMaxChain = 16 * 1024;
-// A renewal replaces key and certificate one after the other.
-constexpr int kReads = 5;
 
 std::string Content(const v1::JobRecord& record) {
   switch (record.record_case()) {
@@ -85,19 +81,8 @@ FinalSigner SignerOfFolder(std::string folder, std::string fleet) {
   return [folder = std::move(folder), fleet = std::move(fleet)](
              const v1::JobRecord& final,
              const RecordsDigest& digest) -> absl::StatusOr<v1::JobRecord::RecordsSignature> {
-    for (int read = 1;; ++read) {
-      ASSIGN_OR_RETURN(const auto chain,
-                       ReadSmallFile(PosixFileOps(), folder + "/cert.pem", kMaxPem));
-      ASSIGN_OR_RETURN(const auto pem, ReadSmallFile(PosixFileOps(), folder + "/key.pem", kMaxPem));
-      ASSIGN_OR_RETURN(const auto key, PrivateKey::FromPem(pem));
-      ASSIGN_OR_RETURN(const auto leaf, Certificate::FromPem(chain));
-      ASSIGN_OR_RETURN(const auto certified, leaf.Key());
-      ASSIGN_OR_RETURN(const auto certified_sha256, certified.Sha256());
-      ASSIGN_OR_RETURN(const auto own_sha256, key.public_key().Sha256());
-      if (certified_sha256 == own_sha256 || read == kReads) {
-        return SignFinal(key, chain, fleet, final, digest);
-      }
-    }
+    ASSIGN_OR_RETURN(const SigningFiles files, ReadSigningFiles(folder));
+    return SignFinal(files.key, files.chain_pem, fleet, final, digest);
   };
 }
 

@@ -19,6 +19,7 @@
 #include "services/common/joining/join_targets.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
+#include "services/common/tunnel/tunnels.h"
 
 namespace muster {
 namespace {
@@ -56,6 +57,7 @@ absl::StatusOr<std::unique_ptr<IdentityKeeper>> IdentityKeeper::Open(Options opt
   ASSIGN_OR_RETURN(auto files,
                    CertificateFiles::Open(tls, options.runtime_folder,
                                           member.is_relay ? Role::kRelay : Role::kNode, at));
+  SetTunnelRoot(ChainToPem(files->roots()));
   std::unique_ptr<IdentityKeeper> keeper(
       new IdentityKeeper(std::move(options), std::move(member), std::move(files)));
   keeper->check_.RunAfter(absl::ZeroDuration());
@@ -153,6 +155,7 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::Ask(const std::string& csr) 
       if (std::ranges::count(targets, target) == 0) targets.push_back(target);
     }
   }
+  targets = TargetsByLink(targets, member().link);
   if (targets.empty()) return errors::NoJoinTarget(options_.folder);
   return AskJoinTargets(targets,
                         [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
@@ -183,8 +186,9 @@ absl::StatusOr<v1::NodeCertificate> IdentityKeeper::AskAt(const std::string& tar
     asking_ = &context;
   }
   v1::NodeCertificate answer;
-  const absl::Status status = FromGrpc(v1::JoinService::NewStub(MakeChannel(target, credentials))
-                                           ->Rejoin(&context, request, &answer));
+  const absl::Status status =
+      FromGrpc(v1::JoinService::NewStub(MakeJoinChannel(target, credentials))
+                   ->Rejoin(&context, request, &answer));
   {
     const MutexLock lock(mutex_);
     asking_ = nullptr;

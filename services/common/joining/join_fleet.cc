@@ -25,6 +25,7 @@
 #include "services/common/joining/member_file.h"
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/status.h"
+#include "services/common/tunnel/tunnels.h"
 
 namespace muster {
 namespace {
@@ -85,11 +86,12 @@ absl::Status Check(const v1::NodeCertificate& answer, const JoinToken& token,
 }
 
 absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const PrivateKey& key,
-                                        const v1::JoinRequest& request) {
+                                        const v1::JoinRequest& request, const std::string& link) {
+  SetTunnelRoot(token.fleet_ca_pem);
   const auto credentials = MakeOpenChannelCredentials(
       token.fleet, token.fleet_ca_pem, {ServiceRole::kAggregator, ServiceRole::kRelay});
   const auto ask = [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
-    const auto stub = v1::JoinService::NewStub(MakeChannel(target, credentials));
+    const auto stub = v1::JoinService::NewStub(MakeJoinChannel(target, credentials));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kLimit);
     v1::NodeCertificate certificate;
@@ -98,10 +100,14 @@ absl::StatusOr<v1::NodeCertificate> Ask(const JoinToken& token, const PrivateKey
     if (!status.ok()) return Annotate(status, absl::StrCat("join at ", target));
     return certificate;
   };
-  return AskJoinTargets(token.join_targets, ask);
+  const auto targets = TargetsByLink(token.join_targets, link);
+  if (targets.empty())
+    return errors::InvalidTokenFile("all join_targets are tunnels, and the link is direct");
+  return AskJoinTargets(targets, ask);
 }
 
-MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
+MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token,
+                    const std::string& link) {
   const auto list = [](const auto& targets) {
     return std::vector<std::string>(targets.begin(), targets.end());
   };
@@ -114,25 +120,28 @@ MemberFile ToMember(const v1::NodeCertificate& answer, const JoinToken& token) {
   member.join_targets = list(answer.join_targets());
   member.token_targets = token.join_targets;
   member.relay_targets = list(answer.relay_targets());
+  member.link = link;
   return member;
 }
 
 // Writes the certificate last: with it the machine has joined.
 absl::Status Keep(const v1::NodeCertificate& answer, const JoinToken& token,
-                  const std::string& folder) {
+                  const std::string& folder, const std::string& link) {
   absl::Status s =
       WriteFileAtomically(absl::StrCat(folder, "/tls/ca.pem"), token.fleet_ca_pem, 0644);
   if (s.ok() && !token.command_ca_pem.empty()) {
     s = WriteFileAtomically(absl::StrCat(folder, "/command-ca.pem"), token.command_ca_pem, 0644);
   }
-  if (s.ok()) s = WriteMemberFile(folder, ToMember(answer, token));
+  if (s.ok()) s = WriteMemberFile(folder, ToMember(answer, token, link));
   if (!s.ok()) return s;
   return WriteFileAtomically(absl::StrCat(folder, "/tls/cert.pem"), answer.certificate_chain_pem(),
                              0644);
 }
 
 absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string& name,
-                                      const RelayAddresses& addresses, const std::string& folder) {
+                                      const RelayAddresses& addresses, const std::string& folder,
+                                      const std::string& link) {
+  RETURN_IF_ERROR(CheckLink(link));
   const std::string tls = absl::StrCat(folder, "/tls");
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), tls));
   if (!absl::IsNotFound(ReadFileBounded(tls + "/cert.pem", kMaxSecretFile).status())) {
@@ -140,23 +149,23 @@ absl::StatusOr<MemberJoined> JoinInto(const JoinToken& token, const std::string&
   }
   ASSIGN_OR_RETURN(const auto key, KeepKey(tls + "/key.pem"));
   ASSIGN_OR_RETURN(const auto request, MakeRequest(token, name, addresses, key));
-  ASSIGN_OR_RETURN(const auto answer, Ask(token, key, request));
-  RETURN_IF_ERROR(Keep(answer, token, folder));
+  ASSIGN_OR_RETURN(const auto answer, Ask(token, key, request, link));
+  RETURN_IF_ERROR(Keep(answer, token, folder, link));
   return MemberJoined{answer.node(), absl::FromUnixSeconds(answer.expire_time().seconds())};
 }
 
 }  // namespace
 
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
-                                       const std::string& folder) {
+                                       const std::string& folder, const std::string& link) {
   if (token.relay) return errors::TokenIsForRelay();
-  return JoinInto(token, node, {}, folder);
+  return JoinInto(token, node, {}, folder, link);
 }
 
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
-                                         const std::string& folder) {
+                                         const std::string& folder, const std::string& link) {
   if (!token.relay) return errors::TokenIsForNode();
-  return JoinInto(token, token.node, addresses, folder);
+  return JoinInto(token, token.node, addresses, folder, link);
 }
 
 }  // namespace muster

@@ -31,8 +31,11 @@ struct MemberJoined {
 // holds a certificate; PERMISSION_DENIED (TOKEN_OF_OTHER_KIND) for a relay's token; UNAUTHENTICATED
 // (JOIN_ANSWER_UNUSABLE) if no answer belongs to the key and the fleet of the token; the errors of
 // JoinService; UNAVAILABLE if no address answers within 20 s.
+//
+// `link` is stored with the addresses, and decides how this machine connects (member_file.h):
+// INVALID_ARGUMENT (INVALID_LINK) for another value.
 absl::StatusOr<MemberJoined> JoinFleet(const JoinToken& token, const std::string& node,
-                                       const std::string& folder);
+                                       const std::string& folder, const std::string& link = "");
 
 // The addresses of a relay, "host:port" each; at most 16.
 struct RelayAddresses {
@@ -42,7 +45,7 @@ struct RelayAddresses {
 
 // Does the same for a relay, which the token names, with relay.json in place of node.json.
 absl::StatusOr<MemberJoined> JoinAsRelay(const JoinToken& token, const RelayAddresses& addresses,
-                                         const std::string& folder);
+                                         const std::string& folder, const std::string& link = "");
 
 }  // namespace muster
 

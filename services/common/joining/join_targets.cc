@@ -1,5 +1,11 @@
 #include "services/common/joining/join_targets.h"
 
+#include <string_view>
+
+#include "services/common/base/log.h"
+#include "services/common/rpc/channel_target.h"
+#include "services/common/rpc/connection_error.h"
+
 namespace muster {
 namespace {
 
@@ -22,9 +28,16 @@ absl::StatusOr<v1::NodeCertificate> AskJoinTargets(
     const std::vector<std::string>& targets,
     absl::FunctionRef<absl::StatusOr<v1::NodeCertificate>(const std::string& target)> ask) {
   absl::Status failure = absl::UnavailableError("no join target");
+  bool allowed = IsTunnel(std::string_view(targets.front()));
   for (const std::string& target : targets) {
+    if (IsTunnel(std::string_view(target)) && !allowed) continue;
+    if (IsTunnel(std::string_view(target)) && !IsTunnel(std::string_view(targets.front()))) {
+      Log(LogLevel::kWarning, "a proxy prevents the connection: a tunnel is used",
+          {{"tunnel", target}, {"reason", failure}});
+    }
     auto answer = ask(target);
     if (answer.ok()) return answer;
+    allowed = allowed || AllowsTunnel(answer.status());
     if (WeightOf(answer.status()) >= WeightOf(failure)) failure = answer.status();
   }
   return failure;

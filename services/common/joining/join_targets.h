@@ -19,6 +19,8 @@ bool IsJoinRefusal(const absl::Status& status);
 // which a faulty or hostile relay may give. A refusal does not end this, because it may concern
 // only the relay that forwards the request, for example a revoked one. Returns a refusal only if
 // every target that answered refused; the last one, because the fleet's own addresses come last.
+// Tunnels come after the other targets; unless all are tunnels, one is asked only if a proxy may
+// have prevented an earlier connection (AllowsTunnel), and the log reports it.
 // `targets` must not be empty.
 absl::StatusOr<v1::NodeCertificate> AskJoinTargets(
     const std::vector<std::string>& targets,

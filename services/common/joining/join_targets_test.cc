@@ -1,6 +1,8 @@
 #include "services/common/joining/join_targets.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "services/common/errors/rpc.h"
 
 namespace muster {
 namespace {
@@ -43,6 +45,26 @@ TEST(JoinTargetsTest, OtherFailureOfATargetPrecedesARefusal) {
 
 TEST(JoinTargetsTest, UnreachableTargetsFailWithUnavailable) {
   EXPECT_EQ(Ask({absl::DeadlineExceededError(""), kUnreachable}), kUnreachable);
+}
+
+TEST(JoinTargetsTest, TunnelIsAskedOnlyAfterAProxyPreventedAConnection) {
+  std::vector<std::string> asked;
+  absl::Status failure = errors::Unreachable("cannot connect to a:1: Connection refused");
+  const auto ask = [&](const std::string& target) -> absl::StatusOr<v1::NodeCertificate> {
+    asked.push_back(target);
+    return failure;
+  };
+  EXPECT_FALSE(AskJoinTargets({"a:1", "wss://g:1"}, ask).ok());
+  EXPECT_THAT(asked, ::testing::ElementsAre("a:1"));
+  failure = errors::Http2Refused("a:1");
+  EXPECT_FALSE(AskJoinTargets({"a:1", "wss://g:1"}, ask).ok());
+  EXPECT_THAT(asked, ::testing::ElementsAre("a:1", "a:1", "wss://g:1"));
+  asked.clear();
+  failure = absl::PermissionDeniedError("revoked");
+  EXPECT_FALSE(AskJoinTargets({"a:1", "wss://g:1"}, ask).ok());
+  EXPECT_THAT(asked, ::testing::ElementsAre("a:1"));
+  EXPECT_FALSE(AskJoinTargets({"wss://g:1"}, ask).ok());
+  EXPECT_THAT(asked, ::testing::ElementsAre("a:1", "wss://g:1"));
 }
 
 }  // namespace

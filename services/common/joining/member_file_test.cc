@@ -54,5 +54,24 @@ TEST_F(MemberFileTest, InvalidFileIsRefused) {
   }
 }
 
+TEST(TargetsByLinkTest, LinkPermitsTunnelsAfterTheOthersOnlyOrNone) {
+  const std::vector<std::string> targets = {"wss://g:1", "a:1", "wss://g:2", "b:1"};
+  EXPECT_EQ(TargetsByLink(targets, ""),
+            (std::vector<std::string>{"a:1", "b:1", "wss://g:1", "wss://g:2"}));
+  EXPECT_EQ(TargetsByLink(targets, "auto"), TargetsByLink(targets, ""));
+  EXPECT_EQ(TargetsByLink(targets, "direct"), (std::vector<std::string>{"a:1", "b:1"}));
+  EXPECT_EQ(TargetsByLink(targets, "wss://edge:443"), (std::vector<std::string>{"wss://edge:443"}));
+}
+
+TEST(TargetsByLinkTest, OtherLinksAreRefused) {
+  for (const char* link : {"", "auto", "direct", "wss://gateway.example:443", "wss://[::1]:443"}) {
+    EXPECT_TRUE(CheckLink(link).ok()) << link;
+  }
+  for (const char* link : {"websocket", "https://g:1", "wss://g", "wss://g:", "wss://g:0",
+                           "wss://g:1/path", "wss://"}) {
+    EXPECT_EQ(ReasonOf(CheckLink(link)), "INVALID_LINK") << link;
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -15,6 +16,7 @@
 #include "services/common/rpc/channel_driver.h"
 #include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/limits.h"
+#include "services/common/tunnel/tunnels.h"
 
 namespace muster {
 namespace {
@@ -119,6 +121,8 @@ std::shared_ptr<grpc::Channel> MakeResolvedChannel(
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 10'000);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES,
                    0);  // callers retry: they know which calls may be repeated
+  // gRPC 1.51 would ask the proxy for a socket with an abstract name; a tunnel asks it itself.
+  if (target.starts_with("unix")) arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   if (own_connection) arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return KeepDriven(grpc::CreateCustomChannel(target, creds, arguments));
 }
@@ -126,13 +130,28 @@ std::shared_ptr<grpc::Channel> MakeResolvedChannel(
 std::shared_ptr<grpc::Channel> MakeChannel(absl::Span<const HostPort> targets,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection) {
-  return MakeResolvedChannel(ChannelTarget(targets), creds, own_connection);
+  // One target of gRPC has no addresses of different kinds.
+  std::vector<HostPort> direct;
+  std::ranges::copy_if(targets, std::back_inserter(direct),
+                       [](const HostPort& target) { return !IsTunnel(target); });
+  return MakeResolvedChannel(direct.empty() && !targets.empty()
+                                 ? TunnelTarget(targets.front(), TunnelTo::kRelay)
+                                 : ChannelTarget(direct),
+                             creds, own_connection);
 }
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection) {
   return MakeChannel(ParseTargets({target}), creds, own_connection);
+}
+
+std::shared_ptr<grpc::Channel> MakeJoinChannel(
+    const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& creds) {
+  const std::vector<HostPort> targets = ParseTargets({target});
+  return IsTunnel(targets.front())
+             ? MakeResolvedChannel(TunnelTarget(targets.front(), TunnelTo::kJoin), creds)
+             : MakeChannel(targets, creds);
 }
 
 }  // namespace muster

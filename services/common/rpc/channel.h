@@ -43,7 +43,8 @@ std::shared_ptr<grpc::ChannelCredentials> MakeChannelCredentials(
 std::shared_ptr<grpc::ChannelCredentials> MakeOpenChannelCredentials(
     const std::string& fleet, const std::string& fleet_ca_pem, std::vector<ServiceRole> roles);
 
-// Returns a channel to the first of `targets` that answers (channel_target.h). With several names
+// Returns a channel to the first of `targets` that answers (channel_target.h). Tunnels are used
+// only if all targets are tunnels. With several names
 // this blocks until they are resolved, once: a process that lives long uses service_channel.h.
 // Keepalive finds dead paths in under a minute; connection attempts back off up to 10 s, and
 // proceed between calls (channel_driver.h); messages are bounded to what this API sends.
@@ -58,7 +59,13 @@ std::shared_ptr<grpc::Channel> MakeResolvedChannel(
     const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& creds,
     bool own_connection = false);
 
-// The same for one target, "host:port".
+// The same to a listener for machines without a certificate: "host:port", or "wss://host:port" for
+// the tunnel of a gateway to it.
+std::shared_ptr<grpc::Channel> MakeJoinChannel(
+    const std::string& target, const std::shared_ptr<grpc::ChannelCredentials>& creds);
+
+// The same for one target, "host:port", or "wss://host:port" for the tunnel of a gateway to the
+// root relay.
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& target,
                                            const std::shared_ptr<grpc::ChannelCredentials>& creds,
                                            bool own_connection = false);

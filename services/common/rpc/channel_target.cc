@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 namespace muster {
 namespace {
+
+constexpr std::string_view kTunnel = "wss://";
 
 bool IsIpv4(const std::string& host) {
   in_addr address{};
@@ -26,11 +29,19 @@ bool IsIpv6(const std::string& host) {
 
 }  // namespace
 
+bool IsTunnel(std::string_view text) { return text.starts_with(kTunnel); }
+
+bool IsTunnel(const HostPort& address) { return IsTunnel(address.host); }
+
 std::vector<HostPort> ParseTargets(absl::Span<const std::string> texts) {
   std::vector<HostPort> targets;
   targets.reserve(texts.size());
   for (const std::string& text : texts) {
-    targets.push_back(ParseHostPort(text).value_or(HostPort{text, 0}));
+    std::string_view address = text;
+    if (IsTunnel(text)) address.remove_prefix(kTunnel.size());
+    auto target = ParseHostPort(address);
+    if (target && IsTunnel(text)) target->host.insert(0, kTunnel);
+    targets.push_back(std::move(target).value_or(HostPort{text, 0}));
   }
   return targets;
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/types/span.h"
@@ -11,8 +12,13 @@
 
 namespace muster {
 
-// Parses "host:port" texts. A text that is no address becomes a host without a port: connections to
-// it fail.
+// An address of the form "wss://host:port" names a gateway, through which a tunnel leads to the
+// root relay (services/common/tunnel). Its HostPort has the host "wss://host".
+bool IsTunnel(const HostPort& address);
+bool IsTunnel(std::string_view text);
+
+// Parses "host:port" and "wss://host:port" texts. A text that is no address becomes a host without
+// a port: connections to it fail.
 std::vector<HostPort> ParseTargets(absl::Span<const std::string> texts);
 
 // Returns the numeric addresses of a DNS name.

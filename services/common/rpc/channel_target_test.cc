@@ -86,5 +86,17 @@ TEST(ChannelTargetTest, ChannelConnectsToTheAddressThatListens) {
   }
 }
 
+TEST(ParseTargetsTest, TunnelsAreAddressesOfGateways) {
+  const std::vector<HostPort> targets = ParseTargets(
+      {"relay.example:7445", "wss://gateway.example:8002", "wss://[::1]:1", "wss://x"});
+  ASSERT_EQ(targets.size(), 4U);
+  EXPECT_FALSE(IsTunnel(targets[0]));
+  for (size_t i = 1; i < 4; ++i) EXPECT_TRUE(IsTunnel(targets[i]));
+  EXPECT_EQ(targets[1], (HostPort{"wss://gateway.example", 8002}));
+  EXPECT_EQ(targets[1].ToString(), "wss://gateway.example:8002");
+  EXPECT_EQ(targets[2].ToString(), "wss://[::1]:1");
+  EXPECT_EQ(targets[3].port, 0) << "connections to it fail";
+}
+
 }  // namespace
 }  // namespace muster

@@ -1,6 +1,7 @@
 #include "services/common/rpc/connection_error.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 
 #include "absl/strings/match.h"
@@ -12,6 +13,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/rpc.h"
 #include "services/common/rpc/proxy.h"
+#include "services/common/tunnel/tunnel_status.h"
 
 namespace muster {
 namespace {
@@ -19,6 +21,13 @@ namespace {
 constexpr absl::string_view kCannotConnect = "cannot connect to ";
 constexpr absl::string_view kCannotFind = "cannot find the address of ";
 constexpr absl::string_view kKeepaliveTimeout = "keepalive watchdog timeout";
+// Of OpenSSL and of gRPC: the alert of a server without HTTP/2, a server that ignores ALPN, and one
+// of TLS 1.2.
+constexpr std::array<absl::string_view, 4> kHttp2Faults = {
+    "no application protocol", "missing selected ALPN property", "alert protocol version",
+    "unsupported protocol"};
+constexpr std::string_view kTunnelFailed = "TUNNEL_FAILED";
+constexpr std::string_view kHttp2Refused = "HTTP2_REFUSED";
 constexpr std::string_view kUnreachable = "UNREACHABLE";
 constexpr std::string_view kProxyFailed = "PROXY_FAILED";
 constexpr std::string_view kCertificateRefused = "SERVER_CERTIFICATE_REFUSED";
@@ -51,6 +60,12 @@ std::optional<std::string> CertificateFault(absl::string_view cause) {
   return "it is of another fleet, or not valid now";
 }
 
+// Returns whether a handshake has ended because the other side does not speak HTTP/2 over TLS 1.3.
+bool IsHttp2Fault(absl::string_view cause) {
+  return std::ranges::any_of(
+      kHttp2Faults, [cause](absl::string_view fault) { return absl::StrContains(cause, fault); });
+}
+
 }  // namespace
 
 absl::Status ConnectionErrorOf(const std::string& message) {
@@ -81,10 +96,15 @@ absl::Status ConnectionErrorOf(const std::string& message) {
   for (const absl::string_view scheme : {"ipv4:", "ipv6:"}) absl::ConsumePrefix(&cause, scheme);
   const std::string text = absl::StrReplaceAll(
       cause, {{": Failed to connect to remote host: ", ": "}, {"%5B", "["}, {"%5D", "]"}});
-  const std::string address = text.substr(0, text.find(": "));
+  const auto tunnel = FindTunnelStatus(text);
+  const std::string address = tunnel ? tunnel->address : text.substr(0, text.find(": "));
   if (const auto fault = CertificateFault(cause)) {
     return errors::ServerCertificateRefused(address, *fault);
   }
+  if (tunnel) {
+    return errors::TunnelFailed(address, tunnel->fault.empty() ? "it was closed" : tunnel->fault);
+  }
+  if (IsHttp2Fault(cause)) return errors::Http2Refused(address);
   if (const auto proxy = GrpcProxy()) {
     const absl::string_view through = "cannot connect through the proxy ";
     if (const auto code = After(text, "HTTP proxy returned response code ")) {
@@ -102,14 +122,22 @@ absl::Status ConnectionErrorOf(const std::string& message) {
 
 bool IsUnconnected(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
-  return reason == kProxyFailed || reason == kCertificateRefused ||
+  return reason == kProxyFailed || reason == kCertificateRefused || reason == kTunnelFailed ||
+         reason == kHttp2Refused ||
          (reason == kUnreachable && (absl::StartsWith(status.message(), kCannotConnect) ||
                                      absl::StartsWith(status.message(), kCannotFind)));
 }
 
 bool IsConnectionError(std::string_view reason) {
   return reason == kUnreachable || reason == kProxyFailed || reason == kCertificateRefused ||
+         reason == kTunnelFailed || reason == kHttp2Refused ||
          reason == "CONNECTION_FAILED";  // of services/client
+}
+
+bool AllowsTunnel(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == kHttp2Refused || reason == kCertificateRefused ||
+         (reason == kProxyFailed && absl::EndsWith(status.message(), "HTTP status 403"));
 }
 
 bool IsRefusedByThisMachine(std::string_view message) {

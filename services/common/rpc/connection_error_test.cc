@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/tunnel/tunnel_status.h"
 
 namespace muster {
 namespace {
@@ -129,6 +130,44 @@ TEST_F(ConnectionErrorTest, OnlyALoopbackAddressIsOfThisMachine) {
   EXPECT_FALSE(IsRefusedByThisMachine("cannot connect to 127.0.0.1:7440: No route to host"));
   EXPECT_FALSE(
       IsRefusedByThisMachine("cannot connect through the proxy 127.0.0.1:3: Connection refused"));
+}
+
+// The texts are those of gRPC 1.51 with a server of nginx and of Go, and with one of TLS 1.2.
+TEST_F(ConnectionErrorTest, HandshakeWithoutHttp2AllowsATunnel) {
+  for (const char* cause : {"Ssl handshake failed: SSL_ERROR_SSL: "
+                            "error:0A000460:SSL routines::tlsv1 alert no application protocol",
+                            "Cannot check peer: missing selected ALPN property.",
+                            "Ssl handshake failed: SSL_ERROR_SSL: "
+                            "error:0A00042E:SSL routines::tlsv1 alert protocol version"}) {
+    const absl::Status status = ConnectionErrorOf(absl::StrCat(
+        "failed to connect to all addresses; last error: UNKNOWN: ipv4:10.0.0.5:7445: ", cause));
+    EXPECT_EQ(ReasonOf(status), "HTTP2_REFUSED") << cause;
+    EXPECT_EQ(status.message(), "the TLS handshake with 10.0.0.5:7445 ended without HTTP/2");
+    EXPECT_TRUE(AllowsTunnel(status) && IsUnconnected(status)) << cause;
+  }
+}
+
+TEST_F(ConnectionErrorTest, OnlyWhatAProxyMayHaveCausedAllowsATunnel) {
+  setenv("https_proxy", "http://127.0.0.1:3128/", 1);
+  const auto allows = [](const std::string& cause) {
+    return AllowsTunnel(ConnectionErrorOf(
+        absl::StrCat("failed to connect to all addresses; last error: UNKNOWN: ", cause)));
+  };
+  EXPECT_TRUE(allows("HTTP proxy returned response code 403"));
+  EXPECT_TRUE(allows("ipv4:10.0.0.5:7445: Ssl handshake failed: certificate verify failed"));
+  EXPECT_FALSE(allows("HTTP proxy returned response code 407"));
+  EXPECT_FALSE(allows("HTTP proxy returned response code 503"));
+  EXPECT_FALSE(allows("ipv4:10.0.0.5:7445: Failed to connect to remote host: Connection refused"));
+  EXPECT_FALSE(AllowsTunnel(absl::UnavailableError("no HTTP/2: no application protocol")));
+}
+
+TEST_F(ConnectionErrorTest, FailedTunnelIsNamedWithItsFault) {
+  SetTunnelStatus("muster-tunnel-00ff", TunnelStatus{.address = "wss://gateway.example:8002",
+                                                     .fault = "HTTP status 502"});
+  EXPECT_EQ(Plain("UNAVAILABLE: unix-abstract:muster-tunnel-00ff: Socket closed"),
+            "TUNNEL_FAILED: cannot connect through the tunnel wss://gateway.example:8002: HTTP "
+            "status 502");
+  SetTunnelStatus("muster-tunnel-00ff", std::nullopt);
 }
 
 }  // namespace

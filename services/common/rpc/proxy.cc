@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -101,6 +102,33 @@ bool ExcludeThisMachine() {
   return false;
 }
 
+// Returns whether the end of a host is in the list of exceptions, as gRPC decides.
+bool IsExempt(const std::string& host) {
+  const std::string list = ValueOf(IsSet("no_grpc_proxy") ? "no_grpc_proxy" : "no_proxy");
+  for (const absl::string_view entry : absl::StrSplit(list, ',', absl::SkipWhitespace())) {
+    if (absl::EndsWithIgnoreCase(host, absl::StripAsciiWhitespace(entry))) return true;
+  }
+  return false;
+}
+
+// Returns the part of a proxy's URL before "@", with %XX decoded.
+std::string CredentialsIn(absl::string_view url) {
+  if (const size_t scheme = url.find("://"); scheme != absl::string_view::npos) {
+    url.remove_prefix(scheme + 3);
+  }
+  const size_t at = url.rfind('@');
+  if (at == absl::string_view::npos) return "";
+  std::string decoded;
+  for (size_t i = 0; i < at; ++i) {
+    const bool escaped = url[i] == '%' && i + 2 < at && absl::ascii_isxdigit(url[i + 1]) &&
+                         absl::ascii_isxdigit(url[i + 2]);
+    absl::StrAppend(
+        &decoded, escaped ? absl::HexStringToBytes(url.substr(i + 1, 2)) : std::string(1, url[i]));
+    if (escaped) i += 2;
+  }
+  return decoded;
+}
+
 // Sets `target` to the URL of the proxy, or to nothing if it has a fault, which is returned.
 std::string Choose(const char* target, const std::optional<Proxy>& proxy) {
   const std::string fault = proxy ? FaultOf(*proxy) : "";
@@ -116,6 +144,14 @@ std::string Choose(const char* target, const std::optional<Proxy>& proxy) {
 }  // namespace
 
 std::optional<Proxy> GrpcProxy() { return FirstSet({kOfGrpc, kOfHttps, "http_proxy"}); }
+
+std::optional<ProxyOfHost> GrpcProxyOf(const std::string& host) {
+  const auto proxy = GrpcProxy();
+  if (!proxy || proxy->host.empty() || IsExempt(host)) return std::nullopt;
+  return ProxyOfHost{*proxy, CredentialsIn(ValueOf(IsSet(kOfGrpc)    ? kOfGrpc
+                                                   : IsSet(kOfHttps) ? kOfHttps
+                                                                     : "http_proxy"))};
+}
 
 std::optional<Proxy> CurlProxy() {
   return FirstSet({kOfHttps, "HTTPS_PROXY", "all_proxy", "ALL_PROXY"});

@@ -19,6 +19,15 @@ struct Proxy {
 std::optional<Proxy> GrpcProxy();
 std::optional<Proxy> CurlProxy();
 
+// A proxy for one host.
+struct ProxyOfHost {
+  Proxy proxy;
+  std::string credentials;  // "user:password"; empty if it wants none. A secret
+};
+
+// Returns the proxy by which gRPC connects to `host`, unless no_grpc_proxy or no_proxy exempts it.
+std::optional<ProxyOfHost> GrpcProxyOf(const std::string& host);
+
 // Lets gRPC and curl use one proxy, that of the first variable that is set: https_proxy,
 // HTTPS_PROXY, all_proxy, ALL_PROXY, http_proxy. An empty value means no proxy, and grpc_proxy
 // overrides it for gRPC. The value is http://[USER:PASSWORD@]HOST:PORT, with or without http://.

@@ -135,5 +135,21 @@ TEST_F(ProxyTest, ProxyOfOtherProgramsIsIgnored) {
   EXPECT_FALSE(CurlProxy());
 }
 
+TEST_F(ProxyTest, ProxyOfHostHasItsPasswordAndExceptions) {
+  Set("https_proxy", "http://me:a%40b%2@proxy.example:3128");
+  Set("no_proxy", "10.0.0.5, .corp.example");
+  const auto proxy = GrpcProxyOf("gateway.example");
+  ASSERT_TRUE(proxy);
+  EXPECT_EQ(proxy->proxy.Address(), "proxy.example:3128");
+  EXPECT_EQ(proxy->credentials, "me:a@b%2");
+  EXPECT_FALSE(GrpcProxyOf("10.0.0.5"));
+  EXPECT_FALSE(GrpcProxyOf("gateway.Corp.example"));
+  Set("no_grpc_proxy", "gateway.example");
+  EXPECT_FALSE(GrpcProxyOf("gateway.example"));
+  EXPECT_TRUE(GrpcProxyOf("10.0.0.5")) << "no_grpc_proxy overrides no_proxy, as in gRPC";
+  Set("grpc_proxy", "");
+  EXPECT_FALSE(GrpcProxyOf("10.0.0.5"));
+}
+
 }  // namespace
 }  // namespace muster

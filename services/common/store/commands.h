@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -87,8 +88,10 @@ struct OpenUpload {
     kOpen,        // upload: resume it
     kNotPlanned,  // the plan of the run does not name this pair
     kRunNotFound,
-    kCommitted,     // committed: a genuine result exists (errors may be replaced)
-    kSealed,        // the run accepts no results; kCommitted if the SHA-256 is the committed one
+    kCommitted,  // committed: a genuine result exists (errors may be replaced)
+    // The run accepts no results. With the committed SHA-256: kCommitted, or kOpen if it is
+    // damaged.
+    kSealed,
     kCancelled,     // the run was cancelled or failed
     kStaleAttempt,  // a higher attempt was opened before, or committed with a signature
     kRunFull,       // the announced size exceeds max_run_bytes
@@ -138,8 +141,9 @@ struct CommitResult {
   };
   struct Result {
     Verdict verdict = Verdict::kCommitted;
-    ResultRecord head;  // the current result, without its body and its signer_pem
-    bool last = false;  // this was the last pair: the run changed its state
+    ResultRecord head;      // the current result, without its body and its signer_pem
+    bool last = false;      // this was the last pair: the run changed its state
+    bool repaired = false;  // kCommitted: the damaged bytes of the same content were replaced
     // No result, current or replaced, and no later owner of the upload needs the blob of the
     // command: the caller removes it.
     bool blob_unused = false;
@@ -287,7 +291,8 @@ struct WipeAuthority {
 };
 
 // Records what a verification found: the damage of a stored result, or that it is whole (empty).
-// For an archive, plugin and node are empty and the generation is 0.
+// For an archive, plugin and node are empty and the generation is 0. A damaged genuine result is
+// requested from its node, also if the node declined before the verification.
 struct RecordDamage {
   ResultKey key;
   int64_t generation = 0;
@@ -299,6 +304,23 @@ struct RecordDamage {
   struct Result {
     bool current = false;  // false: the result was replaced, repaired or deleted meanwhile
     bool changed = false;
+    std::string redelivery = {};  // as in ResultRecord, after the command
+  };
+};
+
+// ResultRecord::redelivery of a damaged genuine result that its node is asked to deliver again.
+inline constexpr std::string_view kRedeliveryRequested = "requested";
+
+// Stores why the node of a damaged result cannot deliver it again, which ends the request for it.
+struct DeclineRedelivery {
+  ResultKey key;
+  std::string reason;  // not empty
+  Actor actor;
+  int64_t at = 0;
+
+  struct Result {
+    bool found = false;     // the pair is planned
+    bool declined = false;  // false: the result is not requested
   };
 };
 
@@ -324,7 +346,7 @@ using Command =
                  CommitResult, AbandonUpload, TimeOutRun, TimeOutPair, KeepPartials, SealRun,
                  EndRun, DeleteRun, WipeAuthority, Revoke, RecordIssued, CreateJoinToken,
                  RevokeJoinToken, JoinNode, LabelNode, RevokeNode, RemoveNode, RecordDamage,
-                 SaveScrubPosition, AppendAudit, ReportSealFault, PinRun>;
+                 SaveScrubPosition, AppendAudit, ReportSealFault, PinRun, DeclineRedelivery>;
 
 using CommandResult = std::variant<
     CreateRun::Result, ReportListener::Result, SetStatusListener::Result,
@@ -333,7 +355,7 @@ using CommandResult = std::variant<
     DeleteRun::Result, WipeAuthority::Result, Revoke::Result, RecordIssued::Result,
     CreateJoinToken::Result, RevokeJoinToken::Result, JoinNode::Result, LabelNode::Result,
     RevokeNode::Result, RemoveNode::Result, RecordDamage::Result, SaveScrubPosition::Result,
-    AppendAudit::Result, ReportSealFault::Result, PinRun::Result>;
+    AppendAudit::Result, ReportSealFault::Result, PinRun::Result, DeclineRedelivery::Result>;
 
 }  // namespace muster
 

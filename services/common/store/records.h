@@ -198,7 +198,8 @@ struct ResultRecord {
   // The partial data of a time-out.
   std::string partial_blob;
   int64_t partial_size = 0;
-  std::string damage;  // what a verification found damaged; only in GetResult and ListResults
+  std::string damage;      // what a verification found damaged; only in GetResult and ListResults
+  std::string redelivery;  // of a damaged result: kRedeliveryRequested, or why its node declined
 };
 
 // A planned pair and its current result, as far as followers of changes need them.
@@ -239,6 +240,7 @@ enum class ChangeKind {
   kRunCreated = 5,  // a run and its plan were created
   // A certificate of an operator was recorded.
   kOperator = 6,
+  kRedelivery = 7,  // a damaged result is requested from its node, or is no longer
 };
 
 // One entry of the change feed, with the data that a follower needs.
@@ -247,12 +249,13 @@ struct ChangeRecord {
   int64_t at = 0;
   ChangeKind kind = ChangeKind::kRun;
   std::string run;
-  std::string plugin;  // kResult
-  std::string node;    // kResult
+  std::string plugin;  // kResult, kRedelivery
+  std::string node;    // kResult, kRedelivery
   Outcome outcome = Outcome::kPending;
   int64_t generation = 0;
   int64_t size = 0;
-  // kResult: the error; kRevoked: the identity, or "issuer key id:serial"; kOperator: the URI
+  // kResult: the error; kRevoked: the identity, or "issuer key id:serial"; kOperator: the URI;
+  // kRedelivery: kRedeliveryRequested, or empty
   std::string text;
 };
 

@@ -160,6 +160,12 @@ class StateStore {
   // Returns the number of stored results and archives that are damaged.
   virtual absl::StatusOr<int64_t> DamagedResults() = 0;
 
+  // Returns the damaged results that their nodes are asked to deliver again, ordered by key: of one
+  // run, or of all if `run` is empty. `limit` is at most 1000.
+  virtual absl::StatusOr<Page<ResultKey>> RequestedRedeliveries(std::string_view run,
+                                                                std::string_view page_token,
+                                                                int limit) = 0;
+
   // Reads every page of the state, and fails with DATA_LOSS if one is damaged. May take minutes.
   // CANCELLED soon after `stop` was set.
   virtual absl::Status CheckState(std::atomic<bool>& stop) = 0;

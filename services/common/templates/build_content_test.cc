@@ -80,6 +80,12 @@ TEST(BuildContentTest, InvalidContentIsRefused) {
             "INVALID_DOCUMENT");
   EXPECT_EQ(ReasonWith([](auto& b) { b.clear_files(); }), "INVALID_FILES");
   EXPECT_EQ(ReasonWith([](auto& b) { b.mutable_files(0)->set_path("../a"); }), "INVALID_FILES");
+  EXPECT_EQ(ReasonWith([](auto& b) {
+              b.mutable_files(0)->clear_content();
+              b.mutable_files(0)->set_sha256(std::string(32, 'x'));
+              b.mutable_files(0)->set_size(1);
+            }),
+            "INVALID_FILES");
   EXPECT_EQ(ReasonWith([](auto& b) { b.mutable_files(0)->set_content("other"); }), "INVALID_BUILD");
   EXPECT_EQ(ReasonWith([](auto& b) { b.mutable_source()->set_kind("svn"); }), "INVALID_BUILD");
   EXPECT_EQ(ReasonWith([](auto& b) { b.set_repository("web"); }), "INVALID_BUILD");

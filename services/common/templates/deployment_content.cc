@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/sha256.h"
 #include "services/common/templates/exact_json.h"
+#include "services/common/templates/files.h"
 
 namespace muster {
 namespace {
@@ -30,6 +31,7 @@ void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeplo
     parameter.set_sensitive(value.sensitive);
     if (!value.sensitive) parameter.set_value(ExactJsonText(value.value));
   }
+  *description->mutable_secrets() = content.secrets();
   DescribeFiles(content.files(), description);
 }
 
@@ -38,8 +40,9 @@ void DescribeFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& 
   for (const v1::Command::File& file : files) {
     v1::DeploymentFile& added = *description->add_files();
     added.set_path(file.path());
-    added.set_size(static_cast<int64_t>(file.content().size()));
-    added.set_sha256(DigestBytes(Sha256::Of(file.content())));
+    const bool stored = IsStored(file);
+    added.set_size(stored ? file.size() : static_cast<int64_t>(file.content().size()));
+    added.set_sha256(stored ? file.sha256() : DigestBytes(Sha256::Of(file.content())));
     added.set_executable(file.executable());
   }
 }

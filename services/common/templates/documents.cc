@@ -26,6 +26,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::string_view kApiVersion = "muster/v1";
+constexpr char kTypeKind[] = "TemplateType";
+constexpr char kTemplateKind[] = "Template";
 constexpr size_t kMaxMistakes = 50;
 constexpr size_t kMaxArguments = 100;
 constexpr size_t kMaxBuildFolder = 255;
@@ -89,7 +91,8 @@ class DocumentReader {
     }
     *version = Text("version", true);
     if (!version->empty() && !IsVersion(*version)) {
-      Mistake("version", "must be a version as 1.2.0 or 1.2.0-rc.1 (semver.org, without +BUILD)");
+      Mistake("version",
+              "must be a version such as 1.2.0 or 1.2.0-rc.1 (semver.org, without +BUILD)");
     }
   }
 
@@ -103,7 +106,7 @@ class DocumentReader {
     }
     for (const Json& action : *list) {
       if (!action.is_string() || !ValidateName("an action", action.get<std::string>()).ok()) {
-        Mistake("actions", "an action is a name");
+        Mistake("actions", "each must be a name, such as deploy");
       } else {
         actions.push_back(action.get<std::string>());
       }
@@ -235,6 +238,12 @@ class DocumentReader {
     return outputs;
   }
 
+  std::vector<SecretDeclaration> Secrets() {
+    const Json* json = Field("secrets");
+    if (json == nullptr) return {};
+    return ReadSecrets(*json, &mistakes_);
+  }
+
   void Mistake(std::string_view place, std::string_view problem) {
     mistakes_.push_back(absl::StrCat("/", ToAbsl(place), ": ", ToAbsl(problem)));
   }
@@ -264,20 +273,28 @@ class DocumentReader {
   std::vector<std::string> mistakes_;
 };
 
-absl::StatusOr<Json> ReadObject(std::string_view text) {
+// Returns the document as an object. Fails with one error if it is of the other kind, whose fields
+// would all be mistakes.
+absl::StatusOr<Json> ReadObject(std::string_view text, const char* wanted) {
   ASSIGN_OR_RETURN(Json json, YamlToJson(text));
-  if (!json.is_object()) return errors::InvalidDocument("it is not an object");
-  return json;
+  if (!json.is_object()) {
+    return errors::InvalidDocument("it has no fields: each is a line such as `name: web`");
+  }
+  const auto kind = json.find("kind");
+  if (kind == json.end() || *kind == Json(wanted)) return json;
+  if (*kind == Json(kTypeKind)) return errors::WrongKind(kTypeKind, wanted, "muster type push");
+  if (*kind != Json(kTemplateKind)) return json;
+  return errors::WrongKind(kTemplateKind, wanted, "muster template create");
 }
 
 }  // namespace
 
 absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
-  ASSIGN_OR_RETURN(Json json, ReadObject(text));
+  ASSIGN_OR_RETURN(Json json, ReadObject(text, kTypeKind));
   DocumentReader reader(std::move(json));
   TypeDocument type;
   reader.Expect("apiVersion", kApiVersion);
-  reader.Expect("kind", "TemplateType");
+  reader.Expect("kind", kTypeKind);
   reader.NameAndVersion(&type.name, &type.version);
   type.description = reader.Text("description", false);
   type.image = reader.Text("image", true);
@@ -301,16 +318,17 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
   type.limits = reader.Limits();
   type.parameters = reader.Parameters();
   type.outputs = reader.Outputs();
+  type.secrets = reader.Secrets();
   RETURN_IF_ERROR(reader.Result());
   return type;
 }
 
 absl::StatusOr<TemplateDocument> ReadTemplate(std::string_view text) {
-  ASSIGN_OR_RETURN(Json json, ReadObject(text));
+  ASSIGN_OR_RETURN(Json json, ReadObject(text, kTemplateKind));
   DocumentReader reader(std::move(json));
   TemplateDocument own;
   reader.Expect("apiVersion", kApiVersion);
-  reader.Expect("kind", "Template");
+  reader.Expect("kind", kTemplateKind);
   reader.NameAndVersion(&own.name, &own.version);
   own.description = reader.Text("description", false);
   own.type = reader.Text("type", true);
@@ -324,6 +342,7 @@ absl::StatusOr<TemplateDocument> ReadTemplate(std::string_view text) {
   own.limits = reader.Limits();
   own.parameters = reader.Parameters();
   own.outputs = reader.Outputs();
+  own.secrets = reader.Secrets();
   RETURN_IF_ERROR(reader.Result());
   return own;
 }

@@ -17,6 +17,8 @@
 //   parameters: {...}                   # parameters.h
 //   outputs:
 //     url: {schema: {type: string}, required: true, sensitive: false, description: where it runs}
+//   secrets:
+//     db: {required: true, description: the password of the database}
 //   definitions: {...}                  # for the references of schemas
 //
 // A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, command,
@@ -39,6 +41,7 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/templates/json_schema.h"
 #include "services/common/templates/parameters.h"
+#include "services/common/templates/secrets.h"
 
 namespace muster {
 
@@ -76,6 +79,7 @@ struct TypeDocument {
   TemplateLimits limits;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
+  std::vector<SecretDeclaration> secrets;
 };
 
 struct TemplateDocument {
@@ -88,6 +92,7 @@ struct TemplateDocument {
   TemplateLimits limits;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
+  std::vector<SecretDeclaration> secrets;
 };
 
 // Read a document in YAML or JSON. INVALID_ARGUMENT (INVALID_DOCUMENT) lists every mistake with its

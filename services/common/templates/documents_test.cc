@@ -74,7 +74,7 @@ TEST(DocumentsTest, TypeIsRead) {
 
 TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
   const std::string mistakes = Mistakes(ReadType("apiVersion: muster/v2\n"
-                                                 "kind: Template\n"
+                                                 "kind: Thing\n"
                                                  "name: .x\n"
                                                  "version: 1.02.0\n"
                                                  "image: busybox:latest\n"
@@ -96,7 +96,17 @@ TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
         "/parameters/a/schema", "/outputs/b: an output has no value"}) {
     EXPECT_THAT(mistakes, HasSubstr(mistake));
   }
-  EXPECT_THAT(Mistakes(ReadType("[]").status()), HasSubstr("not an object"));
+  EXPECT_THAT(Mistakes(ReadType("[]").status()), HasSubstr("it has no fields"));
+}
+
+// Else each field that only the other kind has would be a mistake.
+TEST(DocumentsTest, DocumentOfTheOtherKindHasOneMistakeWithItsCommand) {
+  const absl::Status own = ReadType(TemplateText()).status();
+  EXPECT_EQ(Mistakes(own), "invalid document: its kind is Template, not TemplateType");
+  EXPECT_THAT(NextStepOf(own), HasSubstr("muster template create"));
+  const absl::Status type = ReadTemplate(TypeText()).status();
+  EXPECT_EQ(Mistakes(type), "invalid document: its kind is TemplateType, not Template");
+  EXPECT_THAT(NextStepOf(type), HasSubstr("muster type push"));
 }
 
 TEST(DocumentsTest, VersionsAreThoseOfSemanticVersioning) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr size_t kMaxPath = 1'024;
 constexpr size_t kMaxName = 255;  // NAME_MAX of Linux
+constexpr size_t kSha256Size = 32;
 
 bool IsPrintable(std::string_view text) {
   while (!text.empty()) {
@@ -28,6 +29,17 @@ bool IsPrintable(std::string_view text) {
 
 absl::Status Refuse(std::string_view path, std::string_view why) {
   return errors::InvalidFiles(absl::StrCat("\"", CleanUtf8(path), "\" ", ToAbsl(why)));
+}
+
+// Returns why the content is not as Command.File of jobs.proto describes it; empty if it is.
+std::string WhyInvalidContent(const v1::Command::File& file) {
+  if (!IsStored(file)) return file.size() == 0 ? "" : "has a size, but no SHA-256";
+  if (!file.content().empty()) return "has both a content and its SHA-256";
+  if (file.sha256().size() != kSha256Size) return "has no SHA-256 of 32 bytes";
+  if (file.size() < 1 || file.size() > kMaxContentSize) {
+    return absl::StrCat("has a size that is not 1 to ", kMaxContentSize);
+  }
+  return "";
 }
 
 }  // namespace
@@ -44,6 +56,14 @@ std::string WhyInvalidPath(std::string_view path) {
   return "";
 }
 
+int64_t StoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
+  int64_t bytes = 0;
+  for (const v1::Command::File& file : files) {
+    if (IsStored(file)) bytes += file.size();
+  }
+  return bytes;
+}
+
 absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
   if (files.size() > kMaxFiles) {
     return errors::InvalidFiles(absl::StrCat("there are more than ", kMaxFiles));
@@ -53,6 +73,7 @@ absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::Fi
   for (const v1::Command::File& file : files) {
     const std::string& path = file.path();
     if (const std::string why = WhyInvalidPath(path); !why.empty()) return Refuse(path, why);
+    if (const std::string why = WhyInvalidContent(file); !why.empty()) return Refuse(path, why);
     if (before != nullptr && *before >= path) {
       return Refuse(path, "is not in the order of the paths, or is there twice");
     }
@@ -64,6 +85,10 @@ absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::Fi
       }
     }
     paths.insert(path);
+  }
+  if (StoredBytes(files) > kMaxContentSize) {
+    return errors::InvalidFiles(
+        absl::StrCat("they have more than ", kMaxContentSize >> 20, " MiB together"));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include <google/protobuf/repeated_field.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -12,8 +13,17 @@
 
 namespace muster {
 
-// The largest number of files of a deployment. Their content is bounded by the size of the command.
+// The largest number of files of a deployment: the signed command lists them.
 inline constexpr int kMaxFiles = 1'000;
+// The largest size of the files together whose content is not part of the command.
+inline constexpr int64_t kMaxContentSize = int64_t{1} << 30;
+
+// Returns whether the content of the file is stored by the jobs service and not part of the
+// command.
+inline bool IsStored(const v1::Command::File& file) { return !file.sha256().empty(); }
+
+// Returns the sum of the sizes of these files.
+int64_t StoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>& files);
 
 // Checks the files as Command.Deployment of jobs.proto describes them: then each path stays in the
 // folder to which they are written, and no file is written twice. INVALID_ARGUMENT (INVALID_FILES);

@@ -51,5 +51,43 @@ TEST(FilesTest, ThereAreAtMost1000) {
   EXPECT_EQ(ReasonOf(Check(paths)), "INVALID_FILES");
 }
 
+TEST(FilesTest, FileHasEitherAContentOrItsDigestAndSize) {
+  google::protobuf::RepeatedPtrField<v1::Command::File> files;
+  v1::Command::File& file = *files.Add();
+  file.set_path("a");
+  file.set_sha256(std::string(32, 'x'));
+  file.set_size(7);
+  EXPECT_TRUE(CheckFiles(files).ok());
+  EXPECT_TRUE(IsStored(file));
+  file.set_content("both");
+  EXPECT_EQ(ReasonOf(CheckFiles(files)), "INVALID_FILES");
+  file.clear_content();
+  for (const int64_t size : {int64_t{-1}, int64_t{0}, kMaxContentSize + 1}) {
+    file.set_size(size);
+    EXPECT_EQ(ReasonOf(CheckFiles(files)), "INVALID_FILES") << size;
+  }
+  file.set_size(7);
+  file.set_sha256("short");
+  EXPECT_EQ(ReasonOf(CheckFiles(files)), "INVALID_FILES");
+  file.clear_sha256();
+  EXPECT_EQ(ReasonOf(CheckFiles(files)), "INVALID_FILES");
+  file.clear_size();
+  EXPECT_TRUE(CheckFiles(files).ok());
+}
+
+TEST(FilesTest, StoredContentsAreBoundedTogether) {
+  google::protobuf::RepeatedPtrField<v1::Command::File> files;
+  for (const char* path : {"a", "b"}) {
+    v1::Command::File& file = *files.Add();
+    file.set_path(path);
+    file.set_sha256(std::string(32, 'x'));
+    file.set_size(kMaxContentSize / 2);
+  }
+  EXPECT_TRUE(CheckFiles(files).ok());
+  EXPECT_EQ(StoredBytes(files), kMaxContentSize);
+  files[1].set_size(kMaxContentSize / 2 + 1);
+  EXPECT_EQ(ReasonOf(CheckFiles(files)), "INVALID_FILES");
+}
+
 }  // namespace
 }  // namespace muster

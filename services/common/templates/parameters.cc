@@ -17,6 +17,8 @@ using Json = nlohmann::json;
 
 constexpr size_t kMaxName = 128;
 
+}  // namespace
+
 bool IsParameterName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName &&
          !absl::ascii_isdigit(static_cast<unsigned char>(name.front())) &&
@@ -24,6 +26,8 @@ bool IsParameterName(std::string_view name) {
            return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '_';
          });
 }
+
+namespace {
 
 // Reads one parameter.
 class ParameterReader {
@@ -52,6 +56,8 @@ class ParameterReader {
     parameter.has_schema = json.contains("schema");
     parameter.required = ReadBool(json, "required");
     parameter.sensitive = ReadBool(json, "sensitive");
+    parameter.denies_required = json.contains("required") && !parameter.required;
+    parameter.denies_sensitive = json.contains("sensitive") && !parameter.sensitive;
     if (const auto text = json.find("description"); text != json.end()) {
       text->is_string() ? void(parameter.description = text->get<std::string>())
                         : Mistake("/description", "must be text");
@@ -137,6 +143,13 @@ void Apply(const Parameter& own, MergedParameter* merged, std::vector<std::strin
       return mistake(absl::StrCat("the schema is not narrower than that of the type: ", why));
     if (own.value && !of_type.Validate(*own.value).empty()) {
       return mistake("the schema of the type does not admit its value");
+    }
+    const bool has_value = own.delegation != Delegation::kDelegated;
+    if (merged->required && own.denies_required && !has_value) {
+      return mistake("it is required by the type, so required: false is not possible");
+    }
+    if (merged->sensitive && own.denies_sensitive) {
+      return mistake("it is sensitive by the type, so sensitive: false is not possible");
     }
   }
   merged->specs.push_back(&own);

@@ -26,6 +26,9 @@ enum class ValueSource { kType, kTypeDefault, kTemplate, kTemplateDefault, kDepl
 // "type", "type default", "template", "template default" or "deployment".
 std::string_view SourceName(ValueSource source);
 
+// Returns true for [A-Za-z_][A-Za-z0-9_]{0,127}.
+bool IsParameterName(std::string_view name);
+
 // One parameter of a type or a template.
 struct Parameter {
   std::string name;  // [A-Za-z_][A-Za-z0-9_]{0,127}: it becomes the name of a variable
@@ -36,6 +39,8 @@ struct Parameter {
   std::optional<nlohmann::json> value;  // unless it is delegated
   bool required = false;                // a value must be set if it is delegated
   bool sensitive = false;               // the value is never shown
+  bool denies_required = false;         // "required: false" is written
+  bool denies_sensitive = false;        // "sensitive: false" is written
 };
 
 // Reads the object "parameters" of a document: schema (default: anything, or that of the type),

@@ -116,8 +116,8 @@ TEST_F(ParametersTest, TemplateWithoutASchemaKeepsThatOfTheType) {
 
 TEST_F(ParametersTest, RequiredAndSensitiveRemain) {
   const MergedParameters merged = Merge(
-      "region: {schema: {enum: [eu]}, required: false}\n"
-      "password: {schema: {type: string, minLength: 10}, sensitive: false}\n");
+      "region: {schema: {enum: [eu]}}\n"
+      "password: {schema: {type: string, minLength: 10}}\n");
   EXPECT_THAT(mistakes_, IsEmpty()) << Mistakes();
   EXPECT_TRUE(merged.at("region").required);
   EXPECT_TRUE(merged.at("password").sensitive);
@@ -125,6 +125,17 @@ TEST_F(ParametersTest, RequiredAndSensitiveRemain) {
   EXPECT_THAT(mistakes_, Contains("region: a value is required"));
   EXPECT_THAT(mistakes_, Contains("password: the schema does not admit the value"));
   EXPECT_THAT(Mistakes(), Not(HasSubstr("hunter2")));
+}
+
+TEST_F(ParametersTest, TemplateMayNotDenyThatAParameterIsRequiredOrSensitive) {
+  Merge("region: {required: false}\npassword: {sensitive: false}\n");
+  EXPECT_THAT(Mistakes(), HasSubstr("/parameters/region: it is required by the type"));
+  EXPECT_THAT(Mistakes(), HasSubstr("/parameters/password: it is sensitive by the type"));
+  EXPECT_EQ(mistakes_.size(), 2u);
+  mistakes_.clear();
+  // With a value it need not be required, and what the type leaves open is no contradiction.
+  Merge("region: {value: eu, required: false}\nsize: {required: false, sensitive: false}\n");
+  EXPECT_THAT(mistakes_, IsEmpty()) << Mistakes();
 }
 
 TEST_F(ParametersTest, ValuesOfADeploymentAreChecked) {

@@ -100,11 +100,13 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
   ASSIGN_OR_RETURN(const MergedParameters merged, Merge(resolved));
   if (std::ranges::find(resolved.type.actions, deployment.action()) ==
       resolved.type.actions.end()) {
-    return errors::InvalidParameters(absl::StrCat("the type has no action \"", deployment.action(),
-                                                  "\", but ",
-                                                  absl::StrJoin(resolved.type.actions, ", ")));
+    return errors::InvalidAction(deployment.action(), absl::StrJoin(resolved.type.actions, ", "));
   }
   RETURN_IF_ERROR(CheckFilesOf(deployment, resolved.type));
+  RETURN_IF_ERROR(CheckSecrets(
+      MergeSecrets(resolved.type.secrets,
+                   resolved.own ? resolved.own->secrets : std::vector<SecretDeclaration>()),
+      deployment.secrets()));
   ASSIGN_OR_RETURN(const auto values, ReadParameterValues(deployment.parameters()));
   std::vector<std::string> mistakes;
   resolved.parameters = ResolveParameters(merged, values, &mistakes);

@@ -42,9 +42,9 @@ struct ResolvedDeployment {
   bool is_idempotent() const;
 };
 
-// Resolves the parameters, and checks action and files. The jobs service and each node call it with
-// the same content, so both decide alike. INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_PARAMETERS,
-// INVALID_FILES).
+// Resolves the parameters, and checks action, files and secrets. The jobs service and each node
+// call it with the same content, so both decide alike. INVALID_ARGUMENT (INVALID_DOCUMENT,
+// INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS).
 absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployment& deployment);
 
 // Returns the values as one JSON object, as the container gets them.

@@ -99,7 +99,23 @@ TEST(ResolvedDeploymentTest, ParametersAreCheckedAgainstBothDocuments) {
       invalid, "more than 32 levels");
   v1::Command::Deployment deployment = Deployment();
   deployment.set_action("reboot");
-  ExpectRefused(deployment, invalid, "no action \"reboot\", but deploy, destroy");
+  ExpectRefused(deployment, invalid, "invalid action \"reboot\": the type has deploy, destroy");
+}
+
+TEST(ResolvedDeploymentTest, SecretsAreThoseThatBothDocumentsDeclare) {
+  v1::Command::Deployment deployment = Deployment();
+  deployment.mutable_type_document()->append("secrets: {db: {}}\n");
+  deployment.mutable_template_document()->append("secrets: {db: {required: true}, api: {}}\n");
+  ExpectRefused(deployment, "INVALID_SECRETS", "db: is required");
+  auto& secret = *deployment.add_secrets();
+  secret.set_name("db");
+  secret.set_secret("prod/db");
+  secret.set_version(1);
+  EXPECT_TRUE(ResolveDeployment(deployment).ok()) << ResolveDeployment(deployment).status();
+  secret.set_name("cache");
+  ExpectRefused(deployment, "INVALID_SECRETS", "cache: the documents declare no such secret");
+  deployment.mutable_type_document()->append("secret: 1\n");
+  ExpectRefused(deployment, "INVALID_DOCUMENT", "secret");
 }
 
 TEST(ResolvedDeploymentTest, NumbersOfDocumentsAndOfTheDeploymentKeepTheirText) {

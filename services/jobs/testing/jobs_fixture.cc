@@ -164,8 +164,12 @@ v1::CreateDeploymentRequest JobsFixture::SignedRequest(const TestIdentity& signe
   command.set_fleet(fleet_.name());
   command.set_nonce(absl::HexStringToBytes(RandomHex(16)));
   const TargetSet targets(nodes);
-  command.mutable_targets()->set_nodes_sha256(targets.root());
-  command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
+  if (nodes.empty()) {
+    command.mutable_targets()->set_all(true);
+  } else {
+    command.mutable_targets()->set_nodes_sha256(targets.root());
+    command.mutable_targets()->set_count(static_cast<int64_t>(targets.size()));
+  }
   v1::CreateDeploymentRequest request;
   *request.mutable_command() =
       SignCommand(command, key, certificate->certificate_chain_pem()).value();

@@ -40,7 +40,8 @@ class JobsFixture : public ::testing::Test {
   absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
   absl::StatusOr<v1::Deployment> Cancel(const std::string& deployment);
 
-  // Returns the signed request for a deployment of "greet@1.0.0", which is stored, on these nodes.
+  // Returns the signed request for a deployment of "greet@1.0.0", which is stored, on these nodes;
+  // on all nodes if there are none.
   v1::CreateDeploymentRequest Request(const std::vector<std::string>& nodes);
   v1::CreateDeploymentRequest SignedRequest(v1::Command command,
                                             const std::vector<std::string>& nodes);

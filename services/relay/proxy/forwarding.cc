@@ -4,11 +4,13 @@
 
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/limits.h"
+#include "services/relay/proxy/content_forward.h"
 #include "services/relay/proxy/heartbeats/heartbeat_forward.h"
 #include "services/relay/proxy/heartbeats/upstream_heartbeats.h"
 #include "services/relay/proxy/join_forward.h"
 #include "services/relay/proxy/result_forward.h"
 #include "services/relay/proxy/run_forward.h"
+#include "services/relay/proxy/secret_forward.h"
 #include "services/relay/proxy/spool_drain.h"
 #include "services/relay/proxy/status_forward.h"
 #include "services/relay/stream_stopper.h"
@@ -36,10 +38,14 @@ class Assembly : public Forwarding {
         deliveries_({"spool-drain", SpoolDrain::kLanes, SpoolDrain::kLanes}),
         calls_(kCalls),
         uploads_(kUploads),
+        content_calls_(kContentCalls),
+        secret_calls_(kSecretCalls),
         ahead_(kAhead),
         forward_{parts.upstream, parts.runtime, calls_},
         runs_(forward_),
         status_(forward_),
+        contents_({parts.upstream, parts.runtime, content_calls_}),
+        secrets_({parts.upstream, parts.runtime, secret_calls_}),
         join_(parts.upstream, parts.runtime, parts.clock, parts.metrics),
         hub_(
             parts.relay,
@@ -54,6 +60,8 @@ class Assembly : public Forwarding {
     // The upstream side of a stream may end after its downstream side.
     calls_.AwaitNone();
     uploads_.AwaitNone();
+    content_calls_.AwaitNone();
+    secret_calls_.AwaitNone();
     // The tasks use the spool and its drain.
     disk_.Drain(absl::InfiniteDuration()).IgnoreError();
     drain_.reset();
@@ -84,13 +92,15 @@ class Assembly : public Forwarding {
                                    [this] { return static_cast<double>(uploads_.calls()); });
     parts_.metrics.AddSampledCounter(
         "muster_relay_overloaded_total",
-        "Calls that were rejected because too many calls were in progress upstream.",
-        [this] { return static_cast<double>(calls_.refused() + uploads_.refused()); });
+        "Calls that were rejected because too many calls were in progress upstream.", [this] {
+          return static_cast<double>(calls_.refused() + uploads_.refused() +
+                                     content_calls_.refused() + secret_calls_.refused());
+        });
     return absl::OkStatus();
   }
 
   std::vector<grpc::Service*> services() override {
-    return {results_.get(), &runs_, &status_, &heartbeats_, &join_};
+    return {results_.get(), &runs_, &status_, &contents_, &secrets_, &heartbeats_, &join_};
   }
   grpc::Service* join_service() override { return &join_; }
   void EndStreams() override { stopper_.EndAll(); }
@@ -102,10 +112,14 @@ class Assembly : public Forwarding {
   std::unique_ptr<Spool> spool_;
   Admission calls_;
   Admission uploads_;
+  Admission content_calls_;
+  Admission secret_calls_;
   ReadAheadBudget ahead_;
   const ForwardParts forward_;
   RunForward runs_;
   StatusForward status_;
+  ContentForward contents_;
+  SecretForward secrets_;
   JoinForward join_;
   HeartbeatHub hub_;
   StreamStopper stopper_;

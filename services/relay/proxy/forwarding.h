@@ -1,4 +1,5 @@
-// The services by which a relay serves the API of the aggregator and the status service.
+// The services by which a relay serves the API of the aggregator, the status service and the jobs
+// service.
 #ifndef MUSTER_SERVICES_RELAY_PROXY_FORWARDING_H_
 #define MUSTER_SERVICES_RELAY_PROXY_FORWARDING_H_
 
@@ -56,8 +57,9 @@ class Forwarding {
                                                            const Parts& parts);
   virtual ~Forwarding() = default;
 
-  // For the listener with mutual TLS: ResultService, RunService, StatusService, HeartbeatService,
-  // and JoinService for child relays.
+  // For the listener with mutual TLS: ResultService, RunService, StatusService,
+  // HeartbeatService, ContentService, SecretService, and JoinService for child
+  // relays.
   virtual std::vector<grpc::Service*> services() = 0;
   // JoinService, for the listener without client certificates.
   virtual grpc::Service* join_service() = 0;

@@ -198,6 +198,14 @@ grpc::ServerUnaryReactor* ResultForward::GetResult(grpc::CallbackServerContext* 
                       PairOf(request->key()), request, response);
 }
 
+grpc::ServerUnaryReactor* ResultForward::DeclineRedelivery(
+    grpc::CallbackServerContext* context, const v1::DeclineRedeliveryRequest* request,
+    v1::DeclineRedeliveryResponse* response) {
+  return ForwardUnary(parts_, &Upstream::Results, context,
+                      "/muster.v1.ResultService/DeclineRedelivery", PairOf(request->key()), request,
+                      response);
+}
+
 grpc::ServerUnaryReactor* ResultForward::ListResults(grpc::CallbackServerContext* context,
                                                      const v1::ListResultsRequest*,
                                                      v1::ListResultsResponse*) {

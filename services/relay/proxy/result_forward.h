@@ -19,9 +19,10 @@ using ResultServiceBase = v1::ResultService::WithCallbackMethod_OpenUpload<
     v1::ResultService::WithRawCallbackMethod_Upload<
         v1::ResultService::WithCallbackMethod_SubmitResult<
             v1::ResultService::WithCallbackMethod_GetResult<
-                v1::ResultService::WithCallbackMethod_ListResults<
-                    v1::ResultService::WithCallbackMethod_ReadResult<
-                        v1::ResultService::Service>>>>>>;
+                v1::ResultService::WithCallbackMethod_DeclineRedelivery<
+                    v1::ResultService::WithCallbackMethod_ListResults<
+                        v1::ResultService::WithCallbackMethod_ReadResult<
+                            v1::ResultService::Service>>>>>>>;
 
 // Thread-safe.
 class ResultForward : public ResultServiceBase {
@@ -42,6 +43,9 @@ class ResultForward : public ResultServiceBase {
   grpc::ServerUnaryReactor* GetResult(grpc::CallbackServerContext* context,
                                       const v1::GetResultRequest* request,
                                       v1::Result* response) override;
+  grpc::ServerUnaryReactor* DeclineRedelivery(grpc::CallbackServerContext* context,
+                                              const v1::DeclineRedeliveryRequest* request,
+                                              v1::DeclineRedeliveryResponse* response) override;
 
   // RELAY_DOES_NOT_SERVE.
   grpc::ServerUnaryReactor* ListResults(grpc::CallbackServerContext* context,

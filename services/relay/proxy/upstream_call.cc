@@ -42,8 +42,8 @@ absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf cha
   return prepared;
 }
 
-absl::Status FromUpstream(const absl::Status& status) {
-  return IsConnectionError(ReasonOf(status)) ? errors::RelayCutOff() : status;
+absl::Status FromUpstream(const absl::Status& status, const absl::Status& unreachable) {
+  return IsConnectionError(ReasonOf(status)) ? unreachable : status;
 }
 
 void LimitUnary(grpc::ClientContext& context) {

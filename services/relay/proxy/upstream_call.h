@@ -39,6 +39,7 @@ struct UpstreamCall {
   std::unique_ptr<grpc::ClientContext> context;
   std::shared_ptr<grpc::Channel> channel;
   Admission::Ticket ticket;
+  absl::Status unreachable = errors::RelayCutOff();  // the error if the connection fails
 };
 
 // Prepares the upstream call: a call of a node carries the node's identity and statement; a child
@@ -50,8 +51,9 @@ absl::StatusOr<UpstreamCall> BeginUpstreamCall(Upstream& upstream, ChannelOf cha
                                                int64_t bytes);
 
 // Converts the status of an upstream call for the downstream caller: a failed connection becomes
-// RELAY_CUT_OFF.
-absl::Status FromUpstream(const absl::Status& status);
+// `unreachable`.
+absl::Status FromUpstream(const absl::Status& status,
+                          const absl::Status& unreachable = errors::RelayCutOff());
 
 // Limits the duration of a unary upstream call.
 void LimitUnary(grpc::ClientContext& context);
@@ -66,30 +68,45 @@ void CallUpstream(UpstreamCall call, std::string_view method, const Request* req
   const auto kept = std::make_shared<UpstreamCall>(std::move(call));
   stub.UnaryCall(kept->context.get(), std::string(method), {}, request, response,
                  [kept, done = std::move(done)](const grpc::Status& status) {
-                   done(FromUpstream(FromGrpc(status)));
+                   done(FromUpstream(FromGrpc(status), kept->unreachable));
                  });
 }
 
 // Answers a unary call with the result of the same upstream call, if the caller may access
-// `resource`.
+// `resource`. `unreachable` returns the error if the connection fails; null: RELAY_CUT_OFF.
 template <typename Request, typename Response>
 grpc::ServerUnaryReactor* ForwardUnary(const ForwardParts& parts, ChannelOf channel_of,
                                        grpc::CallbackServerContext* context,
                                        std::string_view method, Resource resource,
-                                       const Request* request, Response* response) {
+                                       const Request* request, Response* response,
+                                       absl::Status (Upstream::*unreachable)() const = nullptr) {
   return AnswerHere(parts.runtime, context, method, {*request, response},
                     [&parts, channel_of, context, method, resource = std::move(resource), request,
-                     response](const std::shared_ptr<Call>& call, Finish finish) {
+                     response, unreachable](const std::shared_ptr<Call>& call, Finish finish) {
                       const absl::Status allowed = call->Authorize(resource);
                       if (!allowed.ok()) return finish(allowed);
                       auto upstream_call =
                           BeginUpstreamCall(parts.upstream, channel_of, parts.calls, *call, context,
                                             static_cast<int64_t>(request->ByteSizeLong()));
                       if (!upstream_call.ok()) return finish(upstream_call.status());
+                      if (unreachable != nullptr) {
+                        upstream_call->unreachable = (parts.upstream.*unreachable)();
+                      }
                       auto done = std::make_shared<Finish>(std::move(finish));
                       CallUpstream(*std::move(upstream_call), method, request, response,
                                    [done](const absl::Status& status) { (*done)(status); });
                     });
+}
+
+// The same for a method of the jobs service. `parts.calls` are not those of other services: calls
+// that wait for the jobs service must not use up their limit.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* ForwardToJobs(const ForwardParts& parts,
+                                        grpc::CallbackServerContext* context,
+                                        std::string_view method, Resource resource,
+                                        const Request* request, Response* response) {
+  return ForwardUnary(parts, &Upstream::Jobs, context, method, std::move(resource), request,
+                      response, &Upstream::JobsUnreachable);
 }
 
 // Rejects a call of a method that relays do not serve: RELAY_DOES_NOT_SERVE.

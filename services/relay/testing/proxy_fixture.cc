@@ -42,10 +42,22 @@ void FakeUpstream::Connect(std::shared_ptr<grpc::Channel> results,
   Changed();
 }
 
+void FakeUpstream::ConnectJobs(std::shared_ptr<grpc::Channel> jobs) {
+  MutexLock lock(mutex_);
+  jobs_ = std::move(jobs);
+}
+
+std::shared_ptr<grpc::Channel> FakeUpstream::Jobs() {
+  MutexLock lock(mutex_);
+  return jobs_;
+}
+
+absl::Status FakeUpstream::JobsUnreachable() const { return errors::JobsUnreachable(); }
+
 void FakeUpstream::Cut() {
   {
     MutexLock lock(mutex_);
-    results_ = status_ = nullptr;
+    results_ = status_ = jobs_ = nullptr;
     connected_ = false;
   }
   Changed();

@@ -29,6 +29,8 @@ class FakeUpstream : public Upstream {
  public:
   explicit FakeUpstream(TestIdentity relay) : relay_(std::move(relay)) {}
 
+  // Connects to the jobs service, or to another relay.
+  void ConnectJobs(std::shared_ptr<grpc::Channel> jobs);
   // Connects to an aggregator and a status service, or to another relay.
   void Connect(std::shared_ptr<grpc::Channel> results, std::shared_ptr<grpc::Channel> status);
   void Cut();
@@ -39,6 +41,8 @@ class FakeUpstream : public Upstream {
   std::shared_ptr<grpc::Channel> Results() override;
   std::shared_ptr<grpc::Channel> Status() override;
   std::shared_ptr<grpc::Channel> Joining() override { return Results(); }
+  std::shared_ptr<grpc::Channel> Jobs() override;
+  absl::Status JobsUnreachable() const override;
   bool connected() const override;
   std::shared_ptr<void> OnChange(std::function<void()> changed) override;
   absl::StatusOr<std::string> StatementFor(const Caller& caller) override;
@@ -53,6 +57,7 @@ class FakeUpstream : public Upstream {
   mutable Mutex mutex_;
   std::shared_ptr<grpc::Channel> results_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<grpc::Channel> status_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<grpc::Channel> jobs_ ABSL_GUARDED_BY(mutex_);
   bool connected_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<std::string, std::string> statements_ ABSL_GUARDED_BY(mutex_);
   std::map<int, std::function<void()>> watchers_ ABSL_GUARDED_BY(mutex_);

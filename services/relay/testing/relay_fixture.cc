@@ -100,6 +100,7 @@ TestRelay::TestRelay(const RelayTestFleet& fleet, const std::string& name,
   // Nothing listens there: a relay has its topology and its files without the other services.
   config.aggregator_targets = {{"127.0.0.1", 1}};
   config.status_targets = {{"127.0.0.1", 1}};
+  config.jobs_targets = {{"127.0.0.1", 1}};
   if (parent != nullptr) {
     config.parents = {parent->config.listen};
     Write(config.state_folder + "/command-ca.pem", fleet.root_pem());  // signs no list

@@ -35,6 +35,8 @@ class StubUpstream : public Upstream {
     return status_;
   }
   std::shared_ptr<grpc::Channel> Joining() override { return nullptr; }
+  std::shared_ptr<grpc::Channel> Jobs() override { return nullptr; }
+  absl::Status JobsUnreachable() const override { return absl::UnavailableError("no jobs"); }
   bool connected() const override {
     MutexLock lock(mutex_);
     return connected_;

@@ -58,6 +58,7 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     if (entry.duplicate_agent_at + kDuplicateShown > parts_.clock.Now()) {
       ToProto(entry.duplicate_agent_at, child.mutable_duplicate_agent_time());
     }
+    if (entry.attached) child.set_link(entry.link);
     if (entry.is_relay) child.set_descendants(descendants[entry.name]);
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);

@@ -39,6 +39,9 @@ absl::Status CheckTexts(const v1::AttachRequest::Hello& hello) {
   if (hello.version().size() > kMaxVersion) {
     return errors::InvalidAttachment("the version is longer than 64 bytes");
   }
+  if (hello.link().size() > kMaxLinkText) {
+    return errors::InvalidAttachment("the link is described with more than 1,024 bytes");
+  }
   if (hello.relay_targets_size() > kMaxTargets) {
     return errors::InvalidAttachment("more than 16 addresses");
   }
@@ -149,6 +152,7 @@ absl::Status ChildSession::HandleHello(v1::AttachRequest::Hello hello) {
   entry.statement = std::move(statement);
   entry.instance = hello.instance_id();
   entry.began = parts_.clock.MonotonicNow() - FromProto(hello.uptime());
+  entry.link = hello.link();
   RETURN_IF_ERROR(parts_.upstream.MayAttach());
   RETURN_IF_ERROR(parts_.topology.MayAttach(entry));
   // The welcome precedes the messages that the attachment causes.
@@ -178,6 +182,10 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   entry.relay = descendant.relay();
   entry.attached = descendant.attached();
   entry.since = FromProto(descendant.change_time());
+  if (descendant.link().size() > kMaxLinkText) {
+    return errors::InvalidAttachment("a link is described with more than 1,024 bytes");
+  }
+  entry.link = descendant.link();
   if (descendant.has_duplicate_agent_time()) {
     entry.duplicate_agent_at = FromProto(descendant.duplicate_agent_time());
   }

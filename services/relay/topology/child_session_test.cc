@@ -204,10 +204,22 @@ TEST_F(ChildSessionTest, LateHelloOfAnEndedStreamLeavesTheNextStreamAttached) {
   EXPECT_FALSE(next.stream->end);
 }
 
+TEST_F(ChildSessionTest, LinkOfTheChildIsKnown) {
+  const Child child = Connect(NodeIdentity{"n1"});
+  v1::AttachRequest hello = Hello(child);
+  hello.mutable_hello()->set_link("websocket wss://g:1");
+  Deliver(child, hello);
+  EXPECT_EQ(topology_.Find("n1")->link, "websocket wss://g:1");
+  const Child direct = Connect(NodeIdentity{"n1"});
+  Deliver(direct, Hello(direct));
+  EXPECT_EQ(topology_.Find("n1")->link, "") << "its next stream uses none";
+}
+
 TEST_F(ChildSessionTest, HelloWithATextThatIsTooLongIsRejected) {
   const std::vector<std::function<void(v1::AttachRequest::Hello&)>> texts = {
       [](auto& hello) { hello.set_instance_id(std::string(65, 'x')); },
       [](auto& hello) { hello.set_version(std::string(65, 'x')); },
+      [](auto& hello) { hello.set_link(std::string(1025, 'x')); },
       [](auto& hello) { hello.add_relay_targets(std::string(301, 'x')); }};
   for (const auto& set_text : texts) {
     const Child child = Connect(NodeIdentity{"n1"});

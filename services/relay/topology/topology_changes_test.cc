@@ -69,6 +69,19 @@ TEST_F(TopologyChangesTest, RelaysInALoopAreReturned) {
   EXPECT_EQ(Dequeue().size(), 2u);
 }
 
+TEST_F(TopologyChangesTest, LinkOfAnAttachedEntryIsReturned) {
+  for (const char* name : {"n1", "n2"}) {
+    Add(name);
+    entries_[name].link = "websocket";
+  }
+  entries_["n2"].attached = false;
+  const auto update =
+      changes_.Dequeue(100, [this](const std::string& name) { return &entries_.at(name); });
+  ASSERT_EQ(update.descendants_size(), 2);
+  EXPECT_EQ(update.descendants(0).link(), "websocket");
+  EXPECT_EQ(update.descendants(1).link(), "");
+}
+
 TEST_F(TopologyChangesTest, RemovedEntryIsReturnedByItsUri) {
   Add("n1");
   Remove("n1");

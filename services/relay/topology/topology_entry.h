@@ -15,6 +15,9 @@ namespace muster {
 // The maximum number of relays in a row, the root relay included.
 inline constexpr size_t kMaxDepth = 20;
 
+// The most bytes of a link's description.
+inline constexpr size_t kMaxLinkText = 1024;
+
 // A descendant of this relay. A value.
 struct TopologyEntry {
   std::string name;
@@ -34,6 +37,9 @@ struct TopologyEntry {
   absl::Duration began;
   // When an older process with the same identity was refused last.
   absl::Time duplicate_agent_at = absl::InfinitePast();
+  // How it is connected, in its own words, if that is a tunnel; empty otherwise. At most
+  // kMaxLinkText bytes.
+  std::string link;
 
   // Returns `since`, but no time that is in the future by the clock of this relay.
   absl::Time ChangeTime() const { return attached ? std::min(since, known_since) : since; }

@@ -128,7 +128,7 @@ absl::Status ParentLink::OnMessage(v1::AttachResponse message) {
 }
 
 void ParentLink::HandleOffer(const v1::CollectionOffer& offer) {
-  {
+  if (!offer.redelivery()) {
     MutexLock lock(ended_mutex_);
     std::erase(ended_runs_, offer.run());  // the aggregator was restored from a backup
   }
@@ -179,6 +179,8 @@ void ParentLink::HandleRefusal(const absl::Status& why) {
   revoked_ = true;
   for (const auto& child : parts_.topology.Children()) child->End(MayAttach());
 }
+
+absl::Status ParentLink::JobsUnreachable() const { return errors::RelayCutOff(); }
 
 absl::Status ParentLink::MayAttach() const {
   return revoked_ ? errors::RelayRevoked(parts_.topology.name()) : absl::OkStatus();

@@ -55,6 +55,8 @@ class ParentLink final : public UpstreamBase, public RecordSink, private AttachD
   std::shared_ptr<grpc::Channel> Results() override { return channel(); }
   std::shared_ptr<grpc::Channel> Status() override { return channel(); }
   std::shared_ptr<grpc::Channel> Joining() override { return channel(); }
+  std::shared_ptr<grpc::Channel> Jobs() override { return channel(); }
+  absl::Status JobsUnreachable() const override;
   bool connected() const override { return connected_; }
   std::vector<std::string> ended_runs() const ABSL_LOCKS_EXCLUDED(ended_mutex_) override;
   absl::Status MayAttach() const override;

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/relay.h"
 #include "services/common/rpc/client_stream.h"
 
 namespace muster {
@@ -85,14 +86,14 @@ class RootUpstream::RevocationsCall {
 
 // The first event of the feed may request a step before follower_ is set.
 RootUpstream::RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators,
-                           RunOffers& offers, GetChannel aggregator, GetChannel status,
+                           RunOffers& offers, RedeliveryRequests& redeliveries, Services services,
                            std::function<void()> signers_known, const Clock& clock,
                            TimerService& timers, Executor& executor)
     : UpstreamBase(topology),
       trust_(trust),
       offers_(offers),
-      aggregator_(std::move(aggregator)),
-      status_(std::move(status)),
+      redeliveries_(redeliveries),
+      services_(std::move(services)),
       signers_known_(std::move(signers_known)),
       revocations_([&trust](std::set<std::string> subjects) { trust.Replace(std::move(subjects)); },
                    [&trust](const std::string& subject) { trust.Revoke({subject}); }),
@@ -100,8 +101,9 @@ RootUpstream::RootUpstream(Topology& topology, Trust& trust, RecordedOperators& 
       clock_(clock),
       step_(timers, executor, [this] { Step(); }),
       follower_(std::make_unique<FeedFollower>(
-          aggregator_, [this](const v1::FollowChangesResponse& event) { HandleChange(event); },
-          timers, executor)) {
+          services_.aggregator,
+          [this](const v1::FollowChangesResponse& event) { HandleChange(event); }, timers,
+          executor)) {
   started_ = true;
   step_.RunNow();
 }
@@ -112,6 +114,8 @@ RootUpstream::~RootUpstream() {
   follower_.reset();
 }
 
+absl::Status RootUpstream::JobsUnreachable() const { return errors::JobsUnreachable(); }
+
 std::optional<Certificate> RootUpstream::command_ca() const {
   MutexLock lock(mutex_);
   return command_ca_;
@@ -119,6 +123,7 @@ std::optional<Certificate> RootUpstream::command_ca() const {
 
 void RootUpstream::HandleChange(const v1::FollowChangesResponse& event) {
   offers_.HandleChange(event, [this] { NotifyListeners(); });
+  redeliveries_.HandleChange(event);
   operators_.HandleChange(event);
   if (!revocations_.HandleChange(event)) return;
   if (event.has_snapshot_end()) caught_up_ = true;
@@ -148,7 +153,7 @@ void RootUpstream::BeginCall() {
     if (!stale_ && now < update_at_) return;
     stale_ = false;  // a revocation that arrives during the call requires another one
   }
-  call_ = std::make_unique<RevocationsCall>(aggregator_(), [this] { step_.RunNow(); });
+  call_ = std::make_unique<RevocationsCall>(services_.aggregator(), [this] { step_.RunNow(); });
 }
 
 // Handles the response once the call has ended. A failed call is repeated at the next tick.

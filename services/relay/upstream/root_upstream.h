@@ -1,4 +1,4 @@
-// The upstream of the root relay: the aggregator and the status service.
+// The upstream of the root relay: the aggregator, the status service and the jobs service.
 #ifndef MUSTER_SERVICES_RELAY_UPSTREAM_ROOT_UPSTREAM_H_
 #define MUSTER_SERVICES_RELAY_UPSTREAM_ROOT_UPSTREAM_H_
 
@@ -26,6 +26,7 @@
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/operator_follower.h"
 #include "services/common/service/revocation_follower.h"
+#include "services/relay/runs/redelivery_requests.h"
 #include "services/relay/runs/run_offers.h"
 #include "services/relay/trust.h"
 #include "services/relay/upstream/upstream_base.h"
@@ -39,17 +40,27 @@ namespace muster {
 // the calls for the command revocations. Thread-safe.
 class RootUpstream : public UpstreamBase {
  public:
+  // The channels to the services.
+  struct Services {
+    GetChannel aggregator;
+    GetChannel status;
+    GetChannel jobs;
+  };
+
   // The objects outlive it. `signers_known` is called on `executor` each time the aggregator has
   // sent the command revocations.
   RootUpstream(Topology& topology, Trust& trust, RecordedOperators& operators, RunOffers& offers,
-               GetChannel aggregator, GetChannel status, std::function<void()> signers_known,
-               const Clock& clock, TimerService& timers, Executor& executor);
+               RedeliveryRequests& redeliveries, Services services,
+               std::function<void()> signers_known, const Clock& clock, TimerService& timers,
+               Executor& executor);
   ~RootUpstream() override;
 
   // Upstream.
-  std::shared_ptr<grpc::Channel> Results() override { return aggregator_(); }
-  std::shared_ptr<grpc::Channel> Status() override { return status_(); }
-  std::shared_ptr<grpc::Channel> Joining() override { return aggregator_(); }
+  std::shared_ptr<grpc::Channel> Results() override { return services_.aggregator(); }
+  std::shared_ptr<grpc::Channel> Status() override { return services_.status(); }
+  std::shared_ptr<grpc::Channel> Joining() override { return services_.aggregator(); }
+  std::shared_ptr<grpc::Channel> Jobs() override { return services_.jobs(); }
+  absl::Status JobsUnreachable() const override;
   bool connected() const override { return connected_; }
   std::vector<std::string> ended_runs() const override { return offers_.EndedRuns(); }
 
@@ -70,8 +81,8 @@ class RootUpstream : public UpstreamBase {
 
   Trust& trust_;
   RunOffers& offers_;
-  const GetChannel aggregator_;
-  const GetChannel status_;
+  RedeliveryRequests& redeliveries_;
+  const Services services_;
   const std::function<void()> signers_known_;
   std::atomic<bool> connected_ = false;
   std::atomic<bool> caught_up_ = false;

@@ -13,6 +13,7 @@
 #include "gtest/gtest.h"
 #include "muster/v1/changes.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
+#include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
 #include "services/common/rpc/call_canceller.h"
 #include "services/common/rpc/proto_time.h"
@@ -109,9 +110,12 @@ class RootUpstreamTest : public ::testing::Test {
   // Begins to follow the feed, which has no event yet.
   void Start() {
     const auto channel = server_->InProcessChannel({});
+    jobs_ = server_->InProcessChannel({});
     upstream_ = std::make_unique<RootUpstream>(
-        topology_, trust_, operators_, offers_, [channel] { return channel; },
-        [channel] { return channel; }, [this] { ++lists_; }, clock_, clock_, executor_);
+        topology_, trust_, operators_, offers_, redeliveries_,
+        RootUpstream::Services{[channel] { return channel; }, [channel] { return channel; },
+                               [this] { return jobs_; }},
+        [this] { ++lists_; }, clock_, clock_, executor_);
     clock_.Advance(absl::ZeroDuration());
   }
   void SendSnapshot() {
@@ -151,6 +155,7 @@ class RootUpstreamTest : public ::testing::Test {
   FakeChanges changes_;
   FakeIdentities identities_;
   std::unique_ptr<grpc::Server> server_;
+  std::shared_ptr<grpc::Channel> jobs_;
   FakeClock clock_{absl::Now()};
   Executor executor_{{.name = "background", .threads = 2}};
   Topology topology_{{.name = "root"}, clock_};
@@ -159,9 +164,18 @@ class RootUpstreamTest : public ::testing::Test {
                clock_};
   RecordedOperators operators_{kTestFleet, clock_};
   RunOffers offers_{topology_, clock_};
+  RedeliveryRequests redeliveries_{topology_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;
 };
+
+TEST_F(RootUpstreamTest, JobsServiceHasAChannelAndAnErrorOfItsOwn) {
+  Start();
+  EXPECT_EQ(upstream_->Jobs(), jobs_);
+  EXPECT_NE(upstream_->Status(), jobs_);
+  EXPECT_EQ(ReasonOf(upstream_->JobsUnreachable()), "JOBS_UNREACHABLE");
+  EXPECT_TRUE(RetryAfterOf(upstream_->JobsUnreachable()));
+}
 
 TEST_F(RootUpstreamTest, FirstSnapshotConnectsAndTheCommandRevocationsFollow) {
   Start();

@@ -22,8 +22,8 @@ namespace muster {
 // The maximum number of ended runs in a welcome (attachment.proto).
 inline constexpr size_t kMaxEndedRuns = 1'000;
 
-// The root relay is connected to the aggregator and the status service, any other relay to its
-// parent. Thread-safe; the methods do not block. Outlives its users.
+// The root relay is connected to the aggregator, the status service and the jobs service, any other
+// relay to its parent. Thread-safe; the methods do not block. Outlives its users.
 class Upstream {
  public:
   virtual ~Upstream() = default;
@@ -33,6 +33,11 @@ class Upstream {
   virtual std::shared_ptr<grpc::Channel> Results() = 0;  // ResultService, RunService
   virtual std::shared_ptr<grpc::Channel> Status() = 0;   // HeartbeatService, StatusService
   virtual std::shared_ptr<grpc::Channel> Joining() = 0;  // JoinService, over mutual TLS
+  virtual std::shared_ptr<grpc::Channel> Jobs() = 0;     // the services of the jobs service
+
+  // Returns the error of a call whose channel of Jobs() has no connection: JOBS_UNREACHABLE at the
+  // root relay, else RELAY_CUT_OFF. The other channels do not depend on the jobs service.
+  virtual absl::Status JobsUnreachable() const = 0;
 
   // Returns whether all connections up to the aggregator work, as far as this relay knows.
   virtual bool connected() const = 0;

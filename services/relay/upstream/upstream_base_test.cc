@@ -21,6 +21,8 @@ class NoUpstream final : public UpstreamBase {
   std::shared_ptr<grpc::Channel> Results() override { return nullptr; }
   std::shared_ptr<grpc::Channel> Status() override { return nullptr; }
   std::shared_ptr<grpc::Channel> Joining() override { return nullptr; }
+  std::shared_ptr<grpc::Channel> Jobs() override { return nullptr; }
+  absl::Status JobsUnreachable() const override { return absl::UnavailableError("no jobs"); }
   bool connected() const override { return false; }
 };
 

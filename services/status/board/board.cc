@@ -58,6 +58,7 @@ void Board::Apply(const v1::FollowChangesResponse& event) {
       break;
     case v1::FollowChangesResponse::kRevoked:
     case v1::FollowChangesResponse::kOperatorRecorded:
+    case v1::FollowChangesResponse::kRedelivery:
     case v1::FollowChangesResponse::kHeartbeat:
     case v1::FollowChangesResponse::EVENT_NOT_SET:
       break;

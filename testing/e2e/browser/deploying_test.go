@@ -67,14 +67,15 @@ parameters:
 // deploying is a fleet with a template, and a node with Docker that admits its deployments.
 type deploying struct {
 	*fleet.Fleet
-	t *testing.T
+	docker *fleet.Docker
+	t      *testing.T
 }
 
 func newDeploying(t *testing.T) deploying {
 	t.Helper()
-	d := deploying{up(t), t}
 	docker, err := fleet.StartDocker()
 	check(t, err)
+	d := deploying{up(t), docker, t}
 	t.Cleanup(func() { check(t, docker.Close()) })
 	image, err := docker.PushBusybox("types/greet", "/bin/sh", "-c", greetScript)
 	check(t, err)

@@ -56,6 +56,9 @@ func TestRowsAreTrue(t *testing.T) {
 					t.Errorf("%s: %s: there is no %q in the sources", s.Title, l.Bounds, literal)
 				}
 			}
+			if err := l.CheckWire(root); err != nil {
+				t.Errorf("%s: %v", s.Title, err)
+			}
 			if l.Reason != "" && !strings.Contains(string(reasons), "`"+l.Reason+"`") {
 				t.Errorf("%s: %s: docs/errors.md has no reason %s", s.Title, l.Bounds, l.Reason)
 			}

@@ -13,7 +13,7 @@ import (
 
 const (
 	folder = "services/common/limits"
-	// The test of each limit of the gateway, by its name.
+	// The test of each limit of the gateway, by its name, and `wire` as in the other sheets.
 	gatewayGuards = "gateway/limits/guards.yaml"
 )
 
@@ -35,6 +35,7 @@ type Limit struct {
 	Then   string
 	Do     string
 	Guard  string // FILE:TEST that fails if the limit does not hold
+	Wire   string // why that is no end-to-end test: a key of reasonsOfWire
 }
 
 // Read reads and checks all sheets, by the names of their files, and the table of the gateway.
@@ -43,7 +44,7 @@ func Read(root string) ([]*Sheet, error) {
 	if err != nil || len(paths) == 0 {
 		return nil, fmt.Errorf("no table in %s: %w", folder, err)
 	}
-	guards := map[string]string{}
+	guards := map[string]guard{}
 	if err := generated.ReadYAML(filepath.Join(root, gatewayGuards), &guards); err != nil {
 		return nil, err
 	}
@@ -75,11 +76,14 @@ func Read(root string) ([]*Sheet, error) {
 
 var reason = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$`)
 
-func gatewaySheet(guards map[string]string) *Sheet {
+// guard is the test of a limit of the gateway, and why that is no end-to-end test.
+type guard struct{ Test, Wire string }
+
+func gatewaySheet(guards map[string]guard) *Sheet {
 	s := &Sheet{Title: "Gateway"}
 	for _, row := range limits.Table() {
 		l := Limit{Bounds: row.Name, Value: row.Default, Per: row.Per, Key: row.Key, Metric: row.Metric, Do: strings.TrimPrefix(row.Action, "-"),
-			Guard: guards[row.Name]}
+			Guard: guards[row.Name].Test, Wire: guards[row.Name].Wire}
 		if reason.MatchString(row.Reason) {
 			l.Reason = row.Reason
 		} else {

@@ -20,7 +20,7 @@ test("each outcome has its reason and its next step", () => {
 
 test("nodes are counted by outcome, and the others are waiting", () => {
   const counts = outcomeCounts({ targets: "10", running: "2", succeeded: "3", outcomes: [{ outcome: "JOB_OUTCOME_EXITED", count: "4" }, { outcome: "JOB_OUTCOME_TIMED_OUT", count: "1" }] });
-  assert.deepEqual(counts.map(({ word, count }) => `${count} ${word}`), ["3 succeeded", "1 exited with an error", "1 timed out", "2 running", "3 waiting"]);
+  assert.deepEqual(counts.map(({ word, count }) => `${count} ${word}`), ["3 succeeded", "1 failed", "1 timed out", "2 running", "3 waiting"]);
 });
 
 test("the failed nodes are first", () => {

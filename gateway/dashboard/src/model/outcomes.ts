@@ -17,6 +17,7 @@ const signals: Record<number, string> = { 1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL
 
 /** "timed out" of "JOB_OUTCOME_TIMED_OUT". */
 export function outcomeWord(outcome: string | undefined): string {
+  if (outcome === "JOB_OUTCOME_UNKNOWN") return "unknown node";
   return (outcome ?? "").replace("JOB_OUTCOME_", "").replaceAll("_", " ").toLowerCase() || "unknown";
 }
 
@@ -56,12 +57,16 @@ export function outcomeCounts(job: WireJob): OutcomeCount[] {
   const succeeded = number(job.succeeded);
   const counts: OutcomeCount[] = [{ kind: "succeeded", word: "succeeded", count: succeeded }];
   let done = 0;
+  let failed = 0; // it did not start, or did not exit with 0
+  const others: OutcomeCount[] = [];
   for (const each of job.outcomes ?? []) {
     const all = number(each.count);
     done += all;
-    if (each.outcome === "JOB_OUTCOME_EXITED") counts.push({ kind: "failed", word: "exited with an error", count: all - succeeded });
-    else counts.push({ kind: "failed", word: outcomeWord(each.outcome), count: all });
+    if (each.outcome === "JOB_OUTCOME_EXITED") failed += all - succeeded;
+    else if (each.outcome === "JOB_OUTCOME_FAILED") failed += all;
+    else others.push({ kind: "failed", word: outcomeWord(each.outcome), count: all });
   }
+  counts.push({ kind: "failed", word: "failed", count: failed }, ...others);
   const running = number(job.running);
   counts.push({ kind: "running", word: "running", count: running });
   counts.push({ kind: "waiting", word: "waiting", count: number(job.targets) - done - running });

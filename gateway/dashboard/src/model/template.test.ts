@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byName, describe, version } from "./template";
+import { byName, describe, newestOf, version } from "./template";
 
 const greet = {
   name: "greet", version: "1.0.0", image: "r/greet@sha256:0", createdBy: "spiffe://f/user/ada",
@@ -49,4 +49,10 @@ test("a default of the type remains if the template's schema admits it", () => {
 test("versions are grouped by name", () => {
   const versions = ["a@2", "a@1", "b@1"].map((reference) => version("type", { name: reference[0], version: reference.slice(2) }));
   assert.deepEqual(byName(versions).map(({ name, versions: each }) => `${name}: ${each.map((v) => v.version)}`), ["a: 2,1", "b: 1"]);
+});
+
+test("a name stands for its newest release", () => {
+  const versions = (...names: string[]) => names.map((name) => version("type", { name: "greet", version: name }));
+  assert.equal(newestOf(versions("2.0.0-rc.1", "1.2.0", "1.1.0")).version, "1.2.0");
+  assert.equal(newestOf(versions("2.0.0-rc.2", "2.0.0-rc.1")).version, "2.0.0-rc.2");
 });

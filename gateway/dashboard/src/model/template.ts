@@ -87,6 +87,11 @@ export interface Named {
   versions: Version[];
 }
 
+/** Returns what NAME alone stands for: the newest release, or without one the newest pre-release. */
+export function newestOf(versions: Version[]): Version {
+  return versions.find((each) => !each.version.includes("-")) ?? versions[0]!;
+}
+
 /** Groups versions, which are ordered by name. */
 export function byName(versions: Version[]): Named[] {
   const groups: Named[] = [];

@@ -196,6 +196,24 @@ export interface WireDeploymentNode {
   outputs?: WireOutputs | null;
 }
 
+export interface WireDifference {
+  probe?: string;
+  baselineStatus?: string;
+  status?: string;
+  measured?: string;
+  text?: string;
+}
+
+export interface WireConformance {
+  deployment?: string;
+  type?: string;
+  reportTime?: Timestamp | null;
+  status?: string;
+  report?: string; // JSON
+  state?: string;
+  differences?: WireDifference[] | null;
+}
+
 export interface WireRelated {
   deployment?: string;
   state?: string;

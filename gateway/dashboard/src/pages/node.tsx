@@ -8,6 +8,7 @@ import type { Node, NodeEvent } from "../model/parse";
 import { member, type Member } from "../model/register";
 import { sort } from "../model/rows";
 import { keyOf } from "../model/run_model";
+import { Conformance } from "../parts/conformance";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Heartbeat, pairLine } from "../parts/pair";
 import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
@@ -41,6 +42,7 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         <div class={problem ? "is-stale" : ""}>
           <Presence member={value} now={now} live={!problem} />
           <Pairs node={value.node} now={now} live={!problem} />
+          <Conformance node={name} now={now} />
           <History events={value.node.events} now={now} />
         </div>
       )}

@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON } from "../model/api";
 import { nameOf } from "../model/format";
-import { byName, referenceOf, version, type Kind, type Named, type Version } from "../model/template";
+import { byName, newestOf, referenceOf, version, type Kind, type Named, type Version } from "../model/template";
 import type { WireDocuments } from "../model/wire";
 import { documentLink } from "../parts/deployed";
 import { usePoll } from "../parts/hooks";
@@ -100,7 +100,7 @@ function NameTable({ names, kind, now }: { names: Named[]; kind: Kind; now: numb
 }
 
 function NameRow({ name, versions, kind, now }: { name: string; versions: Version[]; kind: Kind; now: number }): JSX.Element {
-  const newest = versions[0]!;
+  const newest = newestOf(versions);
   return (
     <tr data-name={name}>
       <td data-label="Name">

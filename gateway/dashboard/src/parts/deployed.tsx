@@ -23,7 +23,7 @@ const stateLabels: Record<DeploymentState, string> = {
   succeeded: "Succeeded",
   failed: "Failed",
   cancelled: "Cancelled",
-  unknown: "Unknown",
+  unknown: "No outcome",
 };
 
 /** The state of a deployment; `cancelling`: it is to be cancelled and has not ended. */

@@ -19,6 +19,7 @@
 #include "services/agent/docker/testing/docker_fixture.h"
 #include "services/agent/jobs/job_process.h"
 #include "services/agent/jobs/job_recovery.h"
+#include "services/agent/jobs/testing/memory_contents.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/subprocess.h"
 #include "testing/fixtures/await.h"
@@ -79,8 +80,12 @@ inline JobPlan PlanOf(const std::string& image, const std::string& script) {
 using CommandOfImage = v1::SignedCommand (*)(const std::string& image);
 inline v1::SignedCommand NoCommand(const std::string&) { return {}; }
 
+// Returns the secrets of an agent with this folder.
+using SecretsOfAgent = SecretHost (*)(const std::string& folder);
+inline SecretHost NoSecrets(const std::string&) { return {}; }
+
 // Runs the agent that KillAgentOf kills. To be called by the test KilledAgent.RunsAContainer.
-inline void RunKilledAgent(CommandOfImage command = NoCommand) {
+inline void RunKilledAgent(CommandOfImage command = NoCommand, SecretsOfAgent secrets = NoSecrets) {
   const char* variable = std::getenv(kAgentVariable);
   if (variable == nullptr) GTEST_SKIP() << "runs as a child of another test";
   const std::vector<std::string> parts = absl::StrSplit(variable, absl::MaxSplits('|', 3));
@@ -90,14 +95,17 @@ inline void RunKilledAgent(CommandOfImage command = NoCommand) {
   DockerEngine docker(parts[1]);
   JobPlan plan = PlanOf(parts[2], parts[3]);
   plan.is_build = folder->ReadBuild().ok();
-  JobProcess({"/agent", "n1", quota, docker}, *folder, kJob, plan, [&] {
-    folder->log()->Sync().IgnoreError();
-  }).Run();
+  testing::MemoryContents contents;
+  JobProcess({"/agent", "n1", quota, docker, contents, secrets(parts[0])}, *folder, kJob, plan,
+             [&] { folder->log()->Sync().IgnoreError(); })
+      .Run();
 }
 
 class JobContainerFixture : public testing::DockerTest {
  protected:
-  explicit JobContainerFixture(CommandOfImage command = NoCommand) : command_(command) {
+  explicit JobContainerFixture(CommandOfImage command = NoCommand,
+                               SecretsOfAgent secrets = NoSecrets)
+      : command_(command), secrets_(secrets) {
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }
@@ -111,8 +119,9 @@ class JobContainerFixture : public testing::DockerTest {
       job_ =
           NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", command_(plan.image)).value();
     }
-    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_}, *job_, kJob,
-                                            plan, [] {});
+    process_ = std::make_unique<JobProcess>(
+        JobHost{"/agent", "n1", quota_, engine_, contents_, secrets_(folder_)}, *job_, kJob, plan,
+        [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
@@ -171,6 +180,8 @@ class JobContainerFixture : public testing::DockerTest {
 
   const std::string folder_ = ::testing::TempDir() + "/job-container";
   const CommandOfImage command_;
+  testing::MemoryContents contents_;
+  const SecretsOfAgent secrets_;
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine engine_{docker_->socket()};
   std::unique_ptr<NodeJobFolder> job_;

@@ -21,6 +21,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/agent/jobs/job_runner.h"
+#include "services/agent/jobs/testing/memory_contents.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/secret_file.h"
@@ -62,7 +63,8 @@ class JobRunnerFixture : public ::testing::Test {
     JobRunnerOptions options{
         .trust = {folder_, kTestFleet, kNode, commands_.authority().certificate()},
         .timers = timers_.get(),
-        .executor = &executor_};
+        .executor = &executor_,
+        .contents = &contents_};
     options.sign = sign_;
     options.max_parallel = max_parallel_;
     options.max_remembered = max_remembered_;
@@ -200,6 +202,7 @@ class JobRunnerFixture : public ::testing::Test {
   TestCommands commands_;
   const std::unique_ptr<TimerService> timers_ = MakeTimerService(100);
   Executor executor_{{"test", 1}};
+  testing::MemoryContents contents_;
   std::unique_ptr<JobRunner> runner_;
   std::thread root_;
   Mutex mutex_;

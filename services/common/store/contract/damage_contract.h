@@ -28,12 +28,12 @@ TEST_P(StateStoreContract, DamageIsRecordedOnce) {
   EXPECT_EQ(Result(KeyOf("n1")).damage, "missing");
   EXPECT_EQ(store().ListResults({.run = kRun}, "", 10)->items.at(0).damage, "missing");
   EXPECT_EQ(Run().run.damaged, 1);
-  EXPECT_EQ(Run().last_change, before + 1);
+  EXPECT_EQ(Run().last_change, before + 2);  // the request for it precedes the change of the run
   EXPECT_EQ(*store().DamagedResults(), 1);
   EXPECT_EQ(AuditKinds().back(), AuditKind::kDamage);
 
   EXPECT_FALSE(Apply(DamageOf(KeyOf("n1"), "missing")).changed);
-  EXPECT_EQ(Run().last_change, before + 1);
+  EXPECT_EQ(Run().last_change, before + 2);
   Reopen();
   EXPECT_EQ(Result(KeyOf("n1")).damage, "missing");
 
@@ -112,19 +112,114 @@ TEST_P(StateStoreContract, DamagedResultOfAFullRunIsAskedForAgain) {
   EXPECT_EQ(OpenVerdict(open("n2")), OpenUpload::Verdict::kRunFull);
 }
 
-TEST_P(StateStoreContract, DamagedResultOfASealedRunStaysDamaged) {
+// Its archive does not change, but the result can be read again.
+TEST_P(StateStoreContract, DamagedResultOfASealedRunIsRestoredByTheSameContentOnly) {
   Plan(1);
   Commit(Genuine(KeyOf("n1"), "content"));
   EXPECT_TRUE(Apply(SealRun{kRun, {}, Run().last_change, 3'000'000}).changed);
+  OpenUpload same = Opening(KeyOf("n1"), "u1");
+  same.upload.sha256 = Result(KeyOf("n1")).sha256;
+  EXPECT_EQ(OpenVerdict(same), OpenUpload::Verdict::kCommitted);
   Apply(DamageOf(KeyOf("n1"), "missing"));
   Apply(DamageOf({.run = kRun}, "missing", 0));
   EXPECT_EQ(Run().run.damaged, 2);
   EXPECT_EQ(Run().run.archive.damage, "missing");
-  EXPECT_NE(OpenVerdict(Opening(KeyOf("n1"), "u1")), OpenUpload::Verdict::kOpen);
-  EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "content")), CommitResult::Verdict::kSame);
-  EXPECT_EQ(Result(KeyOf("n1")).damage, "missing");
+  EXPECT_EQ(OpenVerdict(Opening(KeyOf("n1"), "u2")), OpenUpload::Verdict::kSealed);
+  EXPECT_EQ(Commit(Genuine(KeyOf("n1"), "other")), CommitResult::Verdict::kSealed);
+  EXPECT_EQ(OpenVerdict(same), OpenUpload::Verdict::kOpen);
+  EXPECT_TRUE(Apply(Genuine(KeyOf("n1"), "content")).repaired);
+  EXPECT_EQ(Result(KeyOf("n1")).damage, "");
+  EXPECT_EQ(Run().run.state, RunState::kComplete);
+  EXPECT_EQ(Run().run.archive.damage, "missing");
   EXPECT_TRUE(Apply(DeleteRun{.run = kRun}).deleted);
   EXPECT_EQ(*store().DamagedResults(), 0);
+}
+
+// A node cannot use the repair to store other bytes, or to fill the disk.
+TEST_P(StateStoreContract, DamagedResultIsAcceptedAgainOnlyWithItsDigestAndSize) {
+  Plan(1);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  Apply(DamageOf(KeyOf("n1"), "missing"));
+  OpenUpload other = Opening(KeyOf("n1"), "u1");
+  other.upload.sha256 = std::string(32, 'x');
+  EXPECT_EQ(OpenVerdict(other), OpenUpload::Verdict::kCommitted);
+  other.upload.sha256 = "";
+  other.upload.size = 8;
+  EXPECT_EQ(OpenVerdict(other), OpenUpload::Verdict::kCommitted);
+  other.upload.size = 7;
+  EXPECT_EQ(OpenVerdict(other), OpenUpload::Verdict::kOpen);
+  CommitResult no_digest = Genuine(KeyOf("n1"), "content");
+  no_digest.result.sha256.clear();
+  EXPECT_EQ(Commit(no_digest), CommitResult::Verdict::kSame);
+  EXPECT_EQ(Result(KeyOf("n1")).damage, "missing");
+}
+
+inline std::vector<std::string> RequestedOf(StateStore& store, std::string_view run = "") {
+  std::vector<std::string> nodes;
+  std::string page_token;
+  do {
+    const auto page = store.RequestedRedeliveries(run, page_token, 1);
+    EXPECT_TRUE(page.ok()) << page.status();
+    if (!page.ok()) break;
+    for (const ResultKey& key : page->items) nodes.push_back(key.node);
+    page_token = page->next;
+  } while (!page_token.empty());
+  return nodes;
+}
+
+TEST_P(StateStoreContract, DamagedGenuineResultsAreRequested) {
+  Plan(3);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  Commit(Failed(KeyOf("n2"), "boom"));
+  Commit(Genuine(KeyOf("n3"), "content"));
+  for (const char* node : {"n1", "n2", "n3"}) Apply(DamageOf(KeyOf(node), "missing"));
+  EXPECT_EQ(Result(KeyOf("n1")).redelivery, kRedeliveryRequested);
+  EXPECT_EQ(Result(KeyOf("n2")).redelivery, "");
+  EXPECT_EQ(store().ListResults({.run = kRun}, "", 10)->items.at(0).redelivery,
+            kRedeliveryRequested);
+  Reopen();
+  EXPECT_EQ(RequestedOf(store()), (std::vector<std::string>{"n1", "n3"}));
+  EXPECT_EQ(RequestedOf(store(), kRun).size(), 2U);
+  EXPECT_TRUE(RequestedOf(store(), "ffffffffffffffff").empty());
+  // Restored by its node, and found intact.
+  EXPECT_TRUE(Apply(Genuine(KeyOf("n1"), "content")).repaired);
+  Apply(DamageOf(KeyOf("n3"), ""));
+  EXPECT_TRUE(RequestedOf(store()).empty());
+}
+
+TEST_P(StateStoreContract, RunThatWasCancelledRequestsNothing) {
+  Plan(2);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  Apply(DamageOf(KeyOf("n1"), "missing"));
+  EXPECT_EQ(RequestedOf(store()).size(), 1U);
+  EXPECT_TRUE(Apply(EndRun{.run = kRun, .state = RunState::kCancelled}).changed);
+  EXPECT_TRUE(RequestedOf(store()).empty());
+  EXPECT_EQ(Result(KeyOf("n1")).redelivery, "");
+}
+
+TEST_P(StateStoreContract, DeclinedResultIsRequestedAgainByTheNextVerification) {
+  Plan(1);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  const DeclineRedelivery decline{.key = KeyOf("n1"), .reason = "not kept", .at = 4'000'000};
+  EXPECT_FALSE(Apply(decline).declined);  // it is not damaged
+  EXPECT_EQ(Apply(DamageOf(KeyOf("n1"), "missing")).redelivery, kRedeliveryRequested);
+  EXPECT_TRUE(Apply(decline).declined);
+  EXPECT_EQ(Result(KeyOf("n1")).redelivery, "declined: not kept");
+  EXPECT_EQ(Result(KeyOf("n1")).damage, "missing");
+  EXPECT_EQ(AuditKinds().back(), AuditKind::kDamage);
+  EXPECT_TRUE(RequestedOf(store()).empty());
+  const int64_t before = Run().last_change;
+  EXPECT_FALSE(Apply(decline).declined);
+  EXPECT_EQ(Run().last_change, before);
+  Reopen();
+  EXPECT_EQ(Result(KeyOf("n1")).redelivery, "declined: not kept");
+  EXPECT_EQ(Apply(DamageOf(KeyOf("n1"), "missing")).redelivery, kRedeliveryRequested);
+  EXPECT_EQ(RequestedOf(store()).size(), 1U);
+  // No reason looks like a request.
+  const DeclineRedelivery forged{.key = KeyOf("n1"), .reason = std::string(kRedeliveryRequested)};
+  EXPECT_TRUE(Apply(forged).declined);
+  EXPECT_FALSE(Apply(forged).declined);
+  EXPECT_FALSE(Apply(DeclineRedelivery{.key = KeyOf("n9"), .reason = "not kept"}).found);
 }
 
 TEST_P(StateStoreContract, ScrubPositionIsDurable) {

@@ -113,6 +113,7 @@ std::optional<ResultRecord> ReadResult(Connection& db, const ResultKey& key) {
   if (!pair) return std::nullopt;
   ResultRecord result = ReadHead(db, key, *pair);
   result.damage = ReadDamage(db, key);
+  if (!result.damage.empty()) result.redelivery = ReadRedelivery(db, key);
   {
     Rows rows = db.Query("SELECT signer_pem FROM results WHERE id = ?", pair->result);
     if (rows.Next()) result.delivery.signer_pem = rows.Text();
@@ -163,7 +164,9 @@ absl::StatusOr<Page<ResultRecord>> ReadResults(Connection& db, const ResultFilte
                                              after.second, last_plugin, filter.with_pending, limit);
   while (rows.Next()) {
     page.items.push_back(ParseWithKey(rows, filter.run));
-    page.items.back().damage = rows.Text();
+    ResultRecord& result = page.items.back();
+    result.damage = rows.Text();
+    if (!result.damage.empty()) result.redelivery = ReadRedelivery(db, result.key);
   }
   if (static_cast<int>(page.items.size()) == limit) {
     page.next = MakePageToken(page.items.back().key.plugin, page.items.back().key.node);

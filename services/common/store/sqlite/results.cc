@@ -199,9 +199,10 @@ CommitResult::Result Commit(WriteContext& context, const CommitResult& command) 
       run->state == RunState::kCancelled || run->state == RunState::kFailed;
   if (pair && owned && !ended_otherwise && Judge(*head, result) == Verdict::kSame) {
     EndUpload(db, command);
-    // The archive of a sealed run does not change any more.
-    if (!run->ClosedAt(result.committed_at) && RepairResult(context, pair->result, result)) {
+    // Also of a sealed run: its archive does not change any more, but the result can be read again.
+    if (RepairResult(context, pair->result, *head, result)) {
       outcome.head.blob = result.blob;
+      outcome.repaired = true;
       return outcome;  // kCommitted
     }
     outcome.verdict = Verdict::kSame;

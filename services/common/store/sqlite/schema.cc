@@ -318,9 +318,13 @@ constexpr const char* kVersion11 =
 constexpr const char* kVersion12 =
     "ALTER TABLE audit ADD COLUMN vouched_by TEXT NOT NULL DEFAULT '';";
 
-constexpr const char* kSteps[] = {kVersion1, kVersion2,  kVersion3,  kVersion4,
-                                  kVersion5, kVersion6,  kVersion7,  kVersion8,
-                                  kVersion9, kVersion10, kVersion11, kVersion12};
+// Why the node of a damaged result declined to deliver it again.
+constexpr const char* kVersion13 =
+    "ALTER TABLE damaged ADD COLUMN declined TEXT NOT NULL DEFAULT '';";
+
+constexpr const char* kSteps[] = {kVersion1,  kVersion2,  kVersion3, kVersion4, kVersion5,
+                                  kVersion6,  kVersion7,  kVersion8, kVersion9, kVersion10,
+                                  kVersion11, kVersion12, kVersion13};
 
 int64_t ReadVersion(Connection& db) {
   bool there = false;

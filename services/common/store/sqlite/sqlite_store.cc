@@ -149,6 +149,12 @@ class Store final : public SqliteStore {
   absl::StatusOr<int64_t> DamagedResults() override {
     return readers_->Run([](Connection& db) { return sqlite::CountDamaged(db); });
   }
+  absl::StatusOr<Page<ResultKey>> RequestedRedeliveries(std::string_view run,
+                                                        std::string_view page_token,
+                                                        int limit) override {
+    return readers_->Run(
+        [&](Connection& db) { return sqlite::ReadRedeliveries(db, run, page_token, limit); });
+  }
   absl::Status CheckState(std::atomic<bool>& stop) override {
     return sqlite::CheckTables(path_, stop);
   }

@@ -98,11 +98,10 @@ Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& r
     return Verdict::kCancelled;
   }
   const bool genuine = head && head->outcome == Outcome::kGenuine;
-  if (run.ClosedAt(command.at)) {
-    // Content that is already committed is not a late delivery.
-    const bool same = genuine && !head->sha256.empty() && head->sha256 == command.upload.sha256;
-    return same ? Verdict::kCommitted : Verdict::kSealed;
-  }
+  const std::string& sha256 = command.upload.sha256;
+  const bool same = genuine && !head->sha256.empty() && head->sha256 == sha256;
+  // Content that is already committed is not a late delivery.
+  if (run.ClosedAt(command.at) && !same) return Verdict::kSealed;
   if (!head) {
     AuditRecord record;
     record.at = command.at;
@@ -113,9 +112,12 @@ Verdict Judge(WriteContext& context, const OpenUpload& command, const RunHead& r
     context.audit.AddRefusal(record);
     return Verdict::kNotPlanned;
   }
-  // Bytes that were damaged since are asked for again.
-  const bool whole = genuine && ReadDamage(context.db, command.upload.key).empty();
-  return whole ? Verdict::kCommitted : Verdict::kOpen;
+  if (!genuine) return Verdict::kOpen;
+  // Bytes that were damaged since are asked for again, but no others.
+  const int64_t size = command.upload.size;
+  const bool may_be_same = (same || sha256.empty()) && (size < 0 || size == head->size);
+  const bool damaged = !ReadDamage(context.db, command.upload.key).empty();
+  return damaged && may_be_same ? Verdict::kOpen : Verdict::kCommitted;
 }
 
 }  // namespace

@@ -487,7 +487,10 @@ type CollectionOffer struct {
 	// Nodes of the receiving branch. For a node: only itself.
 	Nodes []string `protobuf:"bytes,3,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// The run's deadline.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// The aggregator has damaged bytes of these results. A node delivers what it has kept of them, with the committed
+	// digest, or declines (ResultService.DeclineRedelivery). It collects nothing. The plugins have names only.
+	Redelivery    bool `protobuf:"varint,5,opt,name=redelivery,proto3" json:"redelivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -548,6 +551,13 @@ func (x *CollectionOffer) GetDeadline() *timestamppb.Timestamp {
 		return x.Deadline
 	}
 	return nil
+}
+
+func (x *CollectionOffer) GetRedelivery() bool {
+	if x != nil {
+		return x.Redelivery
+	}
+	return false
 }
 
 type CollectionEnded struct {
@@ -741,7 +751,10 @@ type AttachRequest_Hello struct {
 	// The version of the child's command revocations.
 	RevocationsVersion int64 `protobuf:"varint,6,opt,name=revocations_version,json=revocationsVersion,proto3" json:"revocations_version,omitempty"`
 	// The time since the start of the process, by a monotonic clock.
-	Uptime        *durationpb.Duration `protobuf:"bytes,7,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	Uptime *durationpb.Duration `protobuf:"bytes,7,opt,name=uptime,proto3" json:"uptime,omitempty"`
+	// Set if the connection is a tunnel through a gateway: its address, its way, and why it is used. At most 1,024
+	// bytes of UTF-8.
+	Link          string `protobuf:"bytes,8,opt,name=link,proto3" json:"link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -823,6 +836,13 @@ func (x *AttachRequest_Hello) GetUptime() *durationpb.Duration {
 		return x.Uptime
 	}
 	return nil
+}
+
+func (x *AttachRequest_Hello) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
 }
 
 // Changes of a relay's descendants.
@@ -944,8 +964,10 @@ type AttachRequest_TopologyUpdate_Descendant struct {
 	ChangeTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=change_time,json=changeTime,proto3" json:"change_time,omitempty"`
 	// As in ListAttachedResponse.Child.
 	DuplicateAgentTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=duplicate_agent_time,json=duplicateAgentTime,proto3" json:"duplicate_agent_time,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// As in `hello`.
+	Link          string `protobuf:"bytes,6,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachRequest_TopologyUpdate_Descendant) Reset() {
@@ -1011,6 +1033,13 @@ func (x *AttachRequest_TopologyUpdate_Descendant) GetDuplicateAgentTime() *times
 		return x.DuplicateAgentTime
 	}
 	return nil
+}
+
+func (x *AttachRequest_TopologyUpdate_Descendant) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
 }
 
 type AttachResponse_Greeting struct {
@@ -1339,8 +1368,11 @@ type ListAttachedResponse_Child struct {
 	// The time at which an older process with the same identity was refused last. Absent if there was none within the
 	// last five minutes.
 	DuplicateAgentTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=duplicate_agent_time,json=duplicateAgentTime,proto3" json:"duplicate_agent_time,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Set while it is attached through a tunnel: the address of the gateway, the way, and why the child does not
+	// connect directly, in its own words.
+	Link          string `protobuf:"bytes,8,opt,name=link,proto3" json:"link,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAttachedResponse_Child) Reset() {
@@ -1422,6 +1454,13 @@ func (x *ListAttachedResponse_Child) GetDuplicateAgentTime() *timestamppb.Timest
 	return nil
 }
 
+func (x *ListAttachedResponse_Child) GetLink() string {
+	if x != nil {
+		return x.Link
+	}
+	return ""
+}
+
 var File_muster_v1_attachment_proto protoreflect.FileDescriptor
 
 const file_muster_v1_attachment_proto_rawDesc = "" +
@@ -1434,12 +1473,12 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1c\n" +
 	"\tsignature\x18\x05 \x01(\fR\tsignature\x122\n" +
-	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\x94\b\n" +
+	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xbc\b\n" +
 	"\rAttachRequest\x126\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1e.muster.v1.AttachRequest.HelloH\x00R\x05hello\x12E\n" +
 	"\btopology\x18\x02 \x01(\v2'.muster.v1.AttachRequest.TopologyUpdateH\x00R\btopology\x121\n" +
 	"\arecords\x18\x03 \x01(\v2\x15.muster.v1.JobRecordsH\x00R\arecords\x123\n" +
-	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xa0\x02\n" +
+	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xb4\x02\n" +
 	"\x05Hello\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
@@ -1448,11 +1487,12 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\bis_relay\x18\x04 \x01(\bR\aisRelay\x12#\n" +
 	"\rrelay_targets\x18\x05 \x03(\tR\frelayTargets\x12/\n" +
 	"\x13revocations_version\x18\x06 \x01(\x03R\x12revocationsVersion\x121\n" +
-	"\x06uptime\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x1a\xaf\x03\n" +
+	"\x06uptime\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x12\n" +
+	"\x04link\x18\b \x01(\tR\x04link\x1a\xc3\x03\n" +
 	"\x0eTopologyUpdate\x12T\n" +
 	"\vdescendants\x18\x01 \x03(\v22.muster.v1.AttachRequest.TopologyUpdate.DescendantR\vdescendants\x12%\n" +
 	"\x0eforgotten_uris\x18\x02 \x03(\tR\rforgottenUris\x12\x1a\n" +
-	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\x83\x02\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\x97\x02\n" +
 	"\n" +
 	"Descendant\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x14\n" +
@@ -1460,7 +1500,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\battached\x18\x03 \x01(\bR\battached\x12;\n" +
 	"\vchange_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12L\n" +
-	"\x14duplicate_agent_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x1a6\n" +
+	"\x14duplicate_agent_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x12\x12\n" +
+	"\x04link\x18\x06 \x01(\tR\x04link\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
 	"\amessageJ\x04\b\x04\x10\x05\"\xd3\t\n" +
@@ -1501,12 +1542,15 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\bsubjects\x18\x01 \x03(\tR\bsubjects\x12\x14\n" +
 	"\x05reset\x18\x02 \x01(\bR\x05reset\x12\x12\n" +
 	"\x04more\x18\x03 \x01(\bR\x04moreB\t\n" +
-	"\amessage\"\xf5\x01\n" +
+	"\amessage\"\x95\x02\n" +
 	"\x0fCollectionOffer\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12;\n" +
 	"\aplugins\x18\x02 \x03(\v2!.muster.v1.CollectionOffer.PluginR\aplugins\x12\x14\n" +
 	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x126\n" +
-	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x1aE\n" +
+	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x1e\n" +
+	"\n" +
+	"redelivery\x18\x05 \x01(\bR\n" +
+	"redelivery\x1aE\n" +
 	"\x06Plugin\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12'\n" +
 	"\x0fdefinition_yaml\x18\x02 \x01(\tR\x0edefinitionYaml\"9\n" +
@@ -1518,10 +1562,10 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\x12#\n" +
-	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\x99\x03\n" +
+	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\xad\x03\n" +
 	"\x14ListAttachedResponse\x12A\n" +
 	"\bchildren\x18\x01 \x03(\v2%.muster.v1.ListAttachedResponse.ChildR\bchildren\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\x95\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\xa9\x02\n" +
 	"\x05Child\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bis_relay\x18\x02 \x01(\bR\aisRelay\x12\x14\n" +
@@ -1530,7 +1574,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vchange_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12 \n" +
 	"\vdescendants\x18\x06 \x01(\x03R\vdescendants\x12L\n" +
-	"\x14duplicate_agent_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime2\xa3\x01\n" +
+	"\x14duplicate_agent_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x12\x12\n" +
+	"\x04link\x18\b \x01(\tR\x04link2\xa3\x01\n" +
 	"\rAttachService\x12A\n" +
 	"\x06Attach\x12\x18.muster.v1.AttachRequest\x1a\x19.muster.v1.AttachResponse(\x010\x01\x12O\n" +
 	"\fListAttached\x12\x1e.muster.v1.ListAttachedRequest\x1a\x1f.muster.v1.ListAttachedResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"

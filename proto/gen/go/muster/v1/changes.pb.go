@@ -113,6 +113,7 @@ type FollowChangesResponse struct {
 	//	*FollowChangesResponse_Revoked_
 	//	*FollowChangesResponse_Heartbeat_
 	//	*FollowChangesResponse_OperatorRecorded_
+	//	*FollowChangesResponse_Redelivery
 	Event         isFollowChangesResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -241,6 +242,15 @@ func (x *FollowChangesResponse) GetOperatorRecorded() *FollowChangesResponse_Ope
 	return nil
 }
 
+func (x *FollowChangesResponse) GetRedelivery() *FollowChangesResponse_RedeliveryChanged {
+	if x != nil {
+		if x, ok := x.Event.(*FollowChangesResponse_Redelivery); ok {
+			return x.Redelivery
+		}
+	}
+	return nil
+}
+
 type isFollowChangesResponse_Event interface {
 	isFollowChangesResponse_Event()
 }
@@ -278,6 +288,11 @@ type FollowChangesResponse_OperatorRecorded_ struct {
 	OperatorRecorded *FollowChangesResponse_OperatorRecorded `protobuf:"bytes,17,opt,name=operator_recorded,json=operatorRecorded,proto3,oneof"`
 }
 
+type FollowChangesResponse_Redelivery struct {
+	// Also for runs that have ended. Not sent to followers that omit pairs.
+	Redelivery *FollowChangesResponse_RedeliveryChanged `protobuf:"bytes,18,opt,name=redelivery,proto3,oneof"`
+}
+
 func (*FollowChangesResponse_SnapshotBegin_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_SnapshotEnd_) isFollowChangesResponse_Event() {}
@@ -293,6 +308,8 @@ func (*FollowChangesResponse_Revoked_) isFollowChangesResponse_Event() {}
 func (*FollowChangesResponse_Heartbeat_) isFollowChangesResponse_Event() {}
 
 func (*FollowChangesResponse_OperatorRecorded_) isFollowChangesResponse_Event() {}
+
+func (*FollowChangesResponse_Redelivery) isFollowChangesResponse_Event() {}
 
 type FollowChangesResponse_SnapshotBegin struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -668,6 +685,75 @@ func (x *FollowChangesResponse_OperatorRecorded) GetExpires() *timestamppb.Times
 	return nil
 }
 
+// A damaged result is requested from its node again, or is no longer.
+type FollowChangesResponse_RedeliveryChanged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	Plugin        string                 `protobuf:"bytes,2,opt,name=plugin,proto3" json:"plugin,omitempty"`
+	Node          string                 `protobuf:"bytes,3,opt,name=node,proto3" json:"node,omitempty"`
+	Requested     bool                   `protobuf:"varint,4,opt,name=requested,proto3" json:"requested,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowChangesResponse_RedeliveryChanged) Reset() {
+	*x = FollowChangesResponse_RedeliveryChanged{}
+	mi := &file_muster_v1_changes_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowChangesResponse_RedeliveryChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowChangesResponse_RedeliveryChanged) ProtoMessage() {}
+
+func (x *FollowChangesResponse_RedeliveryChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_changes_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowChangesResponse_RedeliveryChanged.ProtoReflect.Descriptor instead.
+func (*FollowChangesResponse_RedeliveryChanged) Descriptor() ([]byte, []int) {
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 7}
+}
+
+func (x *FollowChangesResponse_RedeliveryChanged) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *FollowChangesResponse_RedeliveryChanged) GetPlugin() string {
+	if x != nil {
+		return x.Plugin
+	}
+	return ""
+}
+
+func (x *FollowChangesResponse_RedeliveryChanged) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *FollowChangesResponse_RedeliveryChanged) GetRequested() bool {
+	if x != nil {
+		return x.Requested
+	}
+	return false
+}
+
 // Sent every few seconds without a change that the caller gets: the stream is alive.
 type FollowChangesResponse_Heartbeat struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -677,7 +763,7 @@ type FollowChangesResponse_Heartbeat struct {
 
 func (x *FollowChangesResponse_Heartbeat) Reset() {
 	*x = FollowChangesResponse_Heartbeat{}
-	mi := &file_muster_v1_changes_proto_msgTypes[9]
+	mi := &file_muster_v1_changes_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +775,7 @@ func (x *FollowChangesResponse_Heartbeat) String() string {
 func (*FollowChangesResponse_Heartbeat) ProtoMessage() {}
 
 func (x *FollowChangesResponse_Heartbeat) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_changes_proto_msgTypes[9]
+	mi := &file_muster_v1_changes_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +788,7 @@ func (x *FollowChangesResponse_Heartbeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FollowChangesResponse_Heartbeat.ProtoReflect.Descriptor instead.
 func (*FollowChangesResponse_Heartbeat) Descriptor() ([]byte, []int) {
-	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 7}
+	return file_muster_v1_changes_proto_rawDescGZIP(), []int{1, 8}
 }
 
 var File_muster_v1_changes_proto protoreflect.FileDescriptor
@@ -716,7 +802,7 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"\x04feed\x18\x04 \x01(\tR\x04feed\x12 \n" +
 	"\fpairs_of_run\x18\x05 \x01(\tR\n" +
 	"pairsOfRunB\t\n" +
-	"\a_cursorJ\x04\b\x03\x10\x04\"\xff\t\n" +
+	"\a_cursorJ\x04\b\x03\x10\x04\"\xc6\v\n" +
 	"\x15FollowChangesResponse\x12\x1b\n" +
 	"\x06cursor\x18\x01 \x01(\x03H\x01R\x06cursor\x88\x01\x01\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12W\n" +
@@ -729,7 +815,10 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"runDeleted\x12D\n" +
 	"\arevoked\x18\x0f \x01(\v2(.muster.v1.FollowChangesResponse.RevokedH\x00R\arevoked\x12J\n" +
 	"\theartbeat\x18\x10 \x01(\v2*.muster.v1.FollowChangesResponse.HeartbeatH\x00R\theartbeat\x12`\n" +
-	"\x11operator_recorded\x18\x11 \x01(\v21.muster.v1.FollowChangesResponse.OperatorRecordedH\x00R\x10operatorRecorded\x1a#\n" +
+	"\x11operator_recorded\x18\x11 \x01(\v21.muster.v1.FollowChangesResponse.OperatorRecordedH\x00R\x10operatorRecorded\x12T\n" +
+	"\n" +
+	"redelivery\x18\x12 \x01(\v22.muster.v1.FollowChangesResponse.RedeliveryChangedH\x00R\n" +
+	"redelivery\x1a#\n" +
 	"\rSnapshotBegin\x12\x12\n" +
 	"\x04feed\x18\x01 \x01(\tR\x04feed\x1a\r\n" +
 	"\vSnapshotEnd\x1a\xc9\x01\n" +
@@ -753,7 +842,12 @@ const file_muster_v1_changes_proto_rawDesc = "" +
 	"\asubject\x18\x01 \x01(\tR\asubject\x1aZ\n" +
 	"\x10OperatorRecorded\x12\x10\n" +
 	"\x03uri\x18\x01 \x01(\tR\x03uri\x124\n" +
-	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x1a\v\n" +
+	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x1ao\n" +
+	"\x11RedeliveryChanged\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
+	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12\x12\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\x12\x1c\n" +
+	"\trequested\x18\x04 \x01(\bR\trequested\x1a\v\n" +
 	"\tHeartbeatB\a\n" +
 	"\x05eventB\t\n" +
 	"\a_cursor2e\n" +
@@ -772,43 +866,45 @@ func file_muster_v1_changes_proto_rawDescGZIP() []byte {
 	return file_muster_v1_changes_proto_rawDescData
 }
 
-var file_muster_v1_changes_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_muster_v1_changes_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_muster_v1_changes_proto_goTypes = []any{
-	(*FollowChangesRequest)(nil),                   // 0: muster.v1.FollowChangesRequest
-	(*FollowChangesResponse)(nil),                  // 1: muster.v1.FollowChangesResponse
-	(*FollowChangesResponse_SnapshotBegin)(nil),    // 2: muster.v1.FollowChangesResponse.SnapshotBegin
-	(*FollowChangesResponse_SnapshotEnd)(nil),      // 3: muster.v1.FollowChangesResponse.SnapshotEnd
-	(*FollowChangesResponse_PairChanged)(nil),      // 4: muster.v1.FollowChangesResponse.PairChanged
-	(*FollowChangesResponse_PairsChanged)(nil),     // 5: muster.v1.FollowChangesResponse.PairsChanged
-	(*FollowChangesResponse_RunDeleted)(nil),       // 6: muster.v1.FollowChangesResponse.RunDeleted
-	(*FollowChangesResponse_Revoked)(nil),          // 7: muster.v1.FollowChangesResponse.Revoked
-	(*FollowChangesResponse_OperatorRecorded)(nil), // 8: muster.v1.FollowChangesResponse.OperatorRecorded
-	(*FollowChangesResponse_Heartbeat)(nil),        // 9: muster.v1.FollowChangesResponse.Heartbeat
-	(*timestamppb.Timestamp)(nil),                  // 10: google.protobuf.Timestamp
-	(*Run)(nil),                                    // 11: muster.v1.Run
-	(Outcome)(0),                                   // 12: muster.v1.Outcome
+	(*FollowChangesRequest)(nil),                    // 0: muster.v1.FollowChangesRequest
+	(*FollowChangesResponse)(nil),                   // 1: muster.v1.FollowChangesResponse
+	(*FollowChangesResponse_SnapshotBegin)(nil),     // 2: muster.v1.FollowChangesResponse.SnapshotBegin
+	(*FollowChangesResponse_SnapshotEnd)(nil),       // 3: muster.v1.FollowChangesResponse.SnapshotEnd
+	(*FollowChangesResponse_PairChanged)(nil),       // 4: muster.v1.FollowChangesResponse.PairChanged
+	(*FollowChangesResponse_PairsChanged)(nil),      // 5: muster.v1.FollowChangesResponse.PairsChanged
+	(*FollowChangesResponse_RunDeleted)(nil),        // 6: muster.v1.FollowChangesResponse.RunDeleted
+	(*FollowChangesResponse_Revoked)(nil),           // 7: muster.v1.FollowChangesResponse.Revoked
+	(*FollowChangesResponse_OperatorRecorded)(nil),  // 8: muster.v1.FollowChangesResponse.OperatorRecorded
+	(*FollowChangesResponse_RedeliveryChanged)(nil), // 9: muster.v1.FollowChangesResponse.RedeliveryChanged
+	(*FollowChangesResponse_Heartbeat)(nil),         // 10: muster.v1.FollowChangesResponse.Heartbeat
+	(*timestamppb.Timestamp)(nil),                   // 11: google.protobuf.Timestamp
+	(*Run)(nil),                                     // 12: muster.v1.Run
+	(Outcome)(0),                                    // 13: muster.v1.Outcome
 }
 var file_muster_v1_changes_proto_depIdxs = []int32{
-	10, // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
+	11, // 0: muster.v1.FollowChangesResponse.time:type_name -> google.protobuf.Timestamp
 	2,  // 1: muster.v1.FollowChangesResponse.snapshot_begin:type_name -> muster.v1.FollowChangesResponse.SnapshotBegin
 	3,  // 2: muster.v1.FollowChangesResponse.snapshot_end:type_name -> muster.v1.FollowChangesResponse.SnapshotEnd
-	11, // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
+	12, // 3: muster.v1.FollowChangesResponse.run:type_name -> muster.v1.Run
 	5,  // 4: muster.v1.FollowChangesResponse.pairs:type_name -> muster.v1.FollowChangesResponse.PairsChanged
 	6,  // 5: muster.v1.FollowChangesResponse.run_deleted:type_name -> muster.v1.FollowChangesResponse.RunDeleted
 	7,  // 6: muster.v1.FollowChangesResponse.revoked:type_name -> muster.v1.FollowChangesResponse.Revoked
-	9,  // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
+	10, // 7: muster.v1.FollowChangesResponse.heartbeat:type_name -> muster.v1.FollowChangesResponse.Heartbeat
 	8,  // 8: muster.v1.FollowChangesResponse.operator_recorded:type_name -> muster.v1.FollowChangesResponse.OperatorRecorded
-	12, // 9: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
-	10, // 10: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
-	4,  // 11: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
-	10, // 12: muster.v1.FollowChangesResponse.OperatorRecorded.expires:type_name -> google.protobuf.Timestamp
-	0,  // 13: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
-	1,  // 14: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
-	14, // [14:15] is the sub-list for method output_type
-	13, // [13:14] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	9,  // 9: muster.v1.FollowChangesResponse.redelivery:type_name -> muster.v1.FollowChangesResponse.RedeliveryChanged
+	13, // 10: muster.v1.FollowChangesResponse.PairChanged.outcome:type_name -> muster.v1.Outcome
+	11, // 11: muster.v1.FollowChangesResponse.PairChanged.time:type_name -> google.protobuf.Timestamp
+	4,  // 12: muster.v1.FollowChangesResponse.PairsChanged.pairs:type_name -> muster.v1.FollowChangesResponse.PairChanged
+	11, // 13: muster.v1.FollowChangesResponse.OperatorRecorded.expires:type_name -> google.protobuf.Timestamp
+	0,  // 14: muster.v1.ChangeService.FollowChanges:input_type -> muster.v1.FollowChangesRequest
+	1,  // 15: muster.v1.ChangeService.FollowChanges:output_type -> muster.v1.FollowChangesResponse
+	15, // [15:16] is the sub-list for method output_type
+	14, // [14:15] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_changes_proto_init() }
@@ -828,6 +924,7 @@ func file_muster_v1_changes_proto_init() {
 		(*FollowChangesResponse_Revoked_)(nil),
 		(*FollowChangesResponse_Heartbeat_)(nil),
 		(*FollowChangesResponse_OperatorRecorded_)(nil),
+		(*FollowChangesResponse_Redelivery)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -835,7 +932,7 @@ func file_muster_v1_changes_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_changes_proto_rawDesc), len(file_muster_v1_changes_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,7 +35,7 @@ type ChangeServiceClient interface {
 	//
 	// Without a cursor, or with one that is older than the feed (at least the newest million changes are kept), the
 	// stream starts with a snapshot: `snapshot_begin`; every run; every pair, with its outcome, of every run that has not
-	// ended; every revocation; every operator; `snapshot_end` with the cursor after it. The receiver must discard its state at
+	// ended; every requested redelivery; every revocation; every operator; `snapshot_end` with the cursor after it. The receiver must discard its state at
 	// `snapshot_begin`; the snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent
 	// again after it: apply each pair by its generation.
 	//
@@ -91,7 +91,7 @@ type ChangeServiceServer interface {
 	//
 	// Without a cursor, or with one that is older than the feed (at least the newest million changes are kept), the
 	// stream starts with a snapshot: `snapshot_begin`; every run; every pair, with its outcome, of every run that has not
-	// ended; every revocation; every operator; `snapshot_end` with the cursor after it. The receiver must discard its state at
+	// ended; every requested redelivery; every revocation; every operator; `snapshot_end` with the cursor after it. The receiver must discard its state at
 	// `snapshot_begin`; the snapshot is complete at `snapshot_end`. A change during the snapshot may be in it and be sent
 	// again after it: apply each pair by its generation.
 	//

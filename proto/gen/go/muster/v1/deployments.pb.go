@@ -95,7 +95,7 @@ type PlanDeploymentRequest struct {
 	Action string `protobuf:"bytes,3,opt,name=action,proto3" json:"action,omitempty"`
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
 	Parameters string `protobuf:"bytes,4,opt,name=parameters,proto3" json:"parameters,omitempty"`
-	// As in the command.
+	// As in the command. Their contents need not be stored.
 	Files []*Command_File `protobuf:"bytes,5,rep,name=files,proto3" json:"files,omitempty"`
 	// Instead of all fields above: the ended deployment that is tried again, or that is destroyed.
 	RetryOf  string `protobuf:"bytes,6,opt,name=retry_of,json=retryOf,proto3" json:"retry_of,omitempty"`
@@ -106,7 +106,9 @@ type PlanDeploymentRequest struct {
 	Force bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
 	// Instead of all fields above: the build of a template. Its documents may be YAML; its type is that of the template, so
 	// `type_document` and `build` are empty.
-	Build         *Command_Build `protobuf:"bytes,13,opt,name=build,proto3" json:"build,omitempty"`
+	Build *Command_Build `protobuf:"bytes,13,opt,name=build,proto3" json:"build,omitempty"`
+	// With `template` or `type`: the secrets, in any order. Version 0 stands for the newest one, which the plan names.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,16,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,6 +213,13 @@ func (x *PlanDeploymentRequest) GetBuild() *Command_Build {
 	return nil
 }
 
+func (x *PlanDeploymentRequest) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
 type DeploymentPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The documents and parameters for the command. `deployment` is empty: the signer chooses it. Unset with `source`.
@@ -230,7 +239,9 @@ type DeploymentPlan struct {
 	// For `build`: the build for the command. `build` in it is empty: the signer chooses it.
 	Build *Command_Build `protobuf:"bytes,10,opt,name=build,proto3" json:"build,omitempty"`
 	// For `build`: the stored version of the template with this source, NAME@VERSION. Empty if it is to be built.
-	Built         string `protobuf:"bytes,11,opt,name=built,proto3" json:"built,omitempty"`
+	Built string `protobuf:"bytes,11,opt,name=built,proto3" json:"built,omitempty"`
+	// As in the command.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,13,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +337,13 @@ func (x *DeploymentPlan) GetBuilt() string {
 		return x.Built
 	}
 	return ""
+}
+
+func (x *DeploymentPlan) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
 }
 
 // Nodes on which a deployment is not tried again or destroyed.
@@ -547,9 +565,11 @@ type CreateDeploymentRequest struct {
 	Destroys string `protobuf:"bytes,6,opt,name=destroys,proto3" json:"destroys,omitempty"`
 	// Admits nodes on which it is not known whether the action ran: it may run there a second time, also at the same time as
 	// the first. Without it they are possible only if the type declares the action idempotent.
-	Force         bool `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Force bool `protobuf:"varint,7,opt,name=force,proto3" json:"force,omitempty"`
+	// Admits nodes without a report of conformance that the baseline admits (conformance.proto).
+	SkipConformance bool `protobuf:"varint,16,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *CreateDeploymentRequest) Reset() {
@@ -631,6 +651,13 @@ func (x *CreateDeploymentRequest) GetForce() bool {
 	return false
 }
 
+func (x *CreateDeploymentRequest) GetSkipConformance() bool {
+	if x != nil {
+		return x.SkipConformance
+	}
+	return false
+}
+
 type Deployment struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// 32 lower-case hex digits.
@@ -670,6 +697,13 @@ type Deployment struct {
 	DestroyedBy []*RelatedDeployment `protobuf:"bytes,23,rep,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
 	// It has ended, and the root relay never had its command: it started on no node.
 	NeverSent bool `protobuf:"varint,24,opt,name=never_sent,json=neverSent,proto3" json:"never_sent,omitempty"`
+	// As created.
+	SkipConformance bool `protobuf:"varint,36,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
+	// The names and versions of its secrets, as signed. No call returns a value.
+	Secrets []*Command_SecretReference `protobuf:"bytes,32,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// Only if GetDeploymentRequest asks for them: the first 10 by name of the nodes of the request without a record. Empty if
+	// the command is for all nodes: it names none.
+	SilentNodes []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
 	// It is the build of its template. Its action is "build".
 	Build         *DeploymentBuild `protobuf:"bytes,28,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -872,6 +906,27 @@ func (x *Deployment) GetNeverSent() bool {
 		return x.NeverSent
 	}
 	return false
+}
+
+func (x *Deployment) GetSkipConformance() bool {
+	if x != nil {
+		return x.SkipConformance
+	}
+	return false
+}
+
+func (x *Deployment) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
+func (x *Deployment) GetSilentNodes() []string {
+	if x != nil {
+		return x.SilentNodes
+	}
+	return nil
 }
 
 func (x *Deployment) GetBuild() *DeploymentBuild {
@@ -1086,8 +1141,10 @@ type GetDeploymentRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// For the nodes: at most 1,000, and 1 MiB in total; 0 means 1,000.
-	PageSize      int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageSize  int32  `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Also return `silent_nodes`. The service reads the whole list of nodes for them: do not poll with it.
+	NameSilent    bool `protobuf:"varint,4,opt,name=name_silent,json=nameSilent,proto3" json:"name_silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1141,6 +1198,13 @@ func (x *GetDeploymentRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *GetDeploymentRequest) GetNameSilent() bool {
+	if x != nil {
+		return x.NameSilent
+	}
+	return false
 }
 
 type ListDeploymentsRequest struct {
@@ -1296,7 +1360,7 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xc1\x02\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xff\x02\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1309,7 +1373,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bdestroys\x18\a \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05nodes\x18\b \x03(\tR\x05nodes\x12\x14\n" +
 	"\x05force\x18\t \x01(\bR\x05force\x12.\n" +
-	"\x05build\x18\r \x01(\v2\x18.muster.v1.Command.BuildR\x05build\"\xa0\x03\n" +
+	"\x05build\x18\r \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12<\n" +
+	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"\xde\x03\n" +
 	"\x0eDeploymentPlan\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
@@ -1325,7 +1390,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x06source\x18\a \x01(\v2\x18.muster.v1.SignedCommandR\x06source\x12.\n" +
 	"\x05build\x18\n" +
 	" \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12\x14\n" +
-	"\x05built\x18\v \x01(\tR\x05built\"R\n" +
+	"\x05built\x18\v \x01(\tR\x05built\x12<\n" +
+	"\asecrets\x18\r \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"R\n" +
 	"\fSkippedNodes\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
@@ -1341,7 +1407,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x1e\n" +
 	"\n" +
 	"executable\x18\x04 \x01(\bR\n" +
-	"executable\"\xfb\x01\n" +
+	"executable\"\xa6\x02\n" +
 	"\x17CreateDeploymentRequest\x122\n" +
 	"\acommand\x18\x01 \x01(\v2\x18.muster.v1.SignedCommandR\acommand\x12\x14\n" +
 	"\x05nodes\x18\x02 \x03(\tR\x05nodes\x12\x1a\n" +
@@ -1349,7 +1415,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x19\n" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
-	"\x05force\x18\a \x01(\bR\x05force\"\xc6\a\n" +
+	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xd2\b\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1383,7 +1450,10 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aretries\x18\x16 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\aretries\x12?\n" +
 	"\fdestroyed_by\x18\x17 \x03(\v2\x1c.muster.v1.RelatedDeploymentR\vdestroyedBy\x12\x1d\n" +
 	"\n" +
-	"never_sent\x18\x18 \x01(\bR\tneverSent\x120\n" +
+	"never_sent\x18\x18 \x01(\bR\tneverSent\x12)\n" +
+	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\x12<\n" +
+	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12!\n" +
+	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\x120\n" +
 	"\x05build\x18\x1c \x01(\v2\x1a.muster.v1.DeploymentBuildR\x05build\"z\n" +
 	"\x0fDeploymentBuild\x12\x1e\n" +
 	"\n" +
@@ -1404,14 +1474,16 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\x12\x1d\n" +
 	"\n" +
 	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
-	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"r\n" +
+	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"\x93\x01\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
 	"deployment\x12\x1b\n" +
 	"\tpage_size\x18\x02 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tR\tpageToken\"T\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\x12\x1f\n" +
+	"\vname_silent\x18\x04 \x01(\bR\n" +
+	"nameSilent\"T\n" +
 	"\x16ListDeploymentsRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
@@ -1469,55 +1541,59 @@ var file_muster_v1_deployments_proto_goTypes = []any{
 	(*ListDeploymentsResponse)(nil), // 14: muster.v1.ListDeploymentsResponse
 	(*Command_File)(nil),            // 15: muster.v1.Command.File
 	(*Command_Build)(nil),           // 16: muster.v1.Command.Build
-	(*Command_Deployment)(nil),      // 17: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 18: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 19: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 20: google.protobuf.Timestamp
-	(*Command_Source)(nil),          // 21: muster.v1.Command.Source
-	(*JobRecord_Final)(nil),         // 22: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 23: muster.v1.JobRecord.Outputs
+	(*Command_SecretReference)(nil), // 17: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),      // 18: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),     // 19: google.protobuf.Duration
+	(*SignedCommand)(nil),           // 20: muster.v1.SignedCommand
+	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
+	(*Command_Source)(nil),          // 22: muster.v1.Command.Source
+	(*JobRecord_Final)(nil),         // 23: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),       // 24: muster.v1.JobRecord.Outputs
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
 	15, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
 	16, // 1: muster.v1.PlanDeploymentRequest.build:type_name -> muster.v1.Command.Build
-	17, // 2: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	18, // 3: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
-	4,  // 4: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
-	3,  // 5: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
-	19, // 6: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
-	16, // 7: muster.v1.DeploymentPlan.build:type_name -> muster.v1.Command.Build
-	19, // 8: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	18, // 9: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
-	4,  // 10: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
-	0,  // 11: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	20, // 12: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	20, // 13: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	10, // 14: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
-	5,  // 15: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	9,  // 16: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
-	9,  // 17: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
-	8,  // 18: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
-	21, // 19: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
-	0,  // 20: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
-	20, // 21: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	22, // 22: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	23, // 23: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	7,  // 24: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 25: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	6,  // 26: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	11, // 27: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	12, // 28: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	13, // 29: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 30: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	7,  // 31: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	7,  // 32: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	14, // 33: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	7,  // 34: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	30, // [30:35] is the sub-list for method output_type
-	25, // [25:30] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	17, // 2: muster.v1.PlanDeploymentRequest.secrets:type_name -> muster.v1.Command.SecretReference
+	18, // 3: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	19, // 4: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	4,  // 5: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
+	3,  // 6: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
+	20, // 7: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
+	16, // 8: muster.v1.DeploymentPlan.build:type_name -> muster.v1.Command.Build
+	17, // 9: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
+	20, // 10: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	19, // 11: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	4,  // 12: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
+	0,  // 13: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
+	21, // 14: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	21, // 15: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	10, // 16: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	5,  // 17: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
+	9,  // 18: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
+	9,  // 19: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
+	17, // 20: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	8,  // 21: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
+	22, // 22: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
+	0,  // 23: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	21, // 24: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	23, // 25: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	24, // 26: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	7,  // 27: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 28: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 29: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	11, // 30: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	12, // 31: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	13, // 32: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 33: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 34: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 35: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	14, // 36: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 37: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	33, // [33:38] is the sub-list for method output_type
+	28, // [28:33] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }

@@ -40,25 +40,27 @@ const (
 type DeploymentServiceClient interface {
 	// Resolves what a deployment would run. With `retry_of` or `destroys` it also chooses the nodes. Stores nothing.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES), NOT_FOUND (TYPE_NOT_FOUND,
-	// TEMPLATE_NOT_FOUND). With `build`: INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_FILES, INVALID_BUILD), NOT_FOUND
-	// (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content), FAILED_PRECONDITION
-	// (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
+	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS), NOT_FOUND
+	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With `build`: INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_FILES,
+	// INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
+	// FAILED_PRECONDITION (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
 	// (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED, NOT_RETRIABLE, NO_DESTROY_ACTION,
 	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT).
 	PlanDeployment(ctx context.Context, in *PlanDeploymentRequest, opts ...grpc.CallOption) (*DeploymentPlan, error)
 	// Stores a deployment, and submits its command. A repeated call with the same deployment and content returns the
 	// stored one.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_NAME), PERMISSION_DENIED
+	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_NAME),
+	// NOT_FOUND (SECRET_NOT_FOUND), PERMISSION_DENIED
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
-	// these documents), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a build,
-	// also those of PlanDeployment for them.
+	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
+	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a
+	// build, also those of PlanDeployment for them.
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
-	// Returns the deployments, the newest first, without their nodes, parameters and files.
+	// Returns the deployments, the newest first, without their nodes, parameters, files and secrets.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(ctx context.Context, in *ListDeploymentsRequest, opts ...grpc.CallOption) (*ListDeploymentsResponse, error)
@@ -141,25 +143,27 @@ func (c *deploymentServiceClient) CancelDeployment(ctx context.Context, in *Canc
 type DeploymentServiceServer interface {
 	// Resolves what a deployment would run. With `retry_of` or `destroys` it also chooses the nodes. Stores nothing.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES), NOT_FOUND (TYPE_NOT_FOUND,
-	// TEMPLATE_NOT_FOUND). With `build`: INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_FILES, INVALID_BUILD), NOT_FOUND
-	// (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content), FAILED_PRECONDITION
-	// (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
+	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS), NOT_FOUND
+	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With `build`: INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_FILES,
+	// INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
+	// FAILED_PRECONDITION (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
 	// (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED, NOT_RETRIABLE, NO_DESTROY_ACTION,
 	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT).
 	PlanDeployment(context.Context, *PlanDeploymentRequest) (*DeploymentPlan, error)
 	// Stores a deployment, and submits its command. A repeated call with the same deployment and content returns the
 	// stored one.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_NAME), PERMISSION_DENIED
+	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_NAME),
+	// NOT_FOUND (SECRET_NOT_FOUND), PERMISSION_DENIED
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
-	// these documents), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a build,
-	// also those of PlanDeployment for them.
+	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
+	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a
+	// build, also those of PlanDeployment for them.
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(context.Context, *GetDeploymentRequest) (*Deployment, error)
-	// Returns the deployments, the newest first, without their nodes, parameters and files.
+	// Returns the deployments, the newest first, without their nodes, parameters, files and secrets.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListDeployments(context.Context, *ListDeploymentsRequest) (*ListDeploymentsResponse, error)

@@ -1941,9 +1941,13 @@ type Command_File struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Relative, such as "roles/web/tasks.yaml": names of 1 to 255 bytes without control characters, none of them "." or
 	// "..", with "/" between them. UTF-8, at most 1,024 bytes.
-	Path          string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
-	Content       []byte `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
-	Executable    bool   `protobuf:"varint,3,opt,name=executable,proto3" json:"executable,omitempty"`
+	Path       string `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
+	Content    []byte `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	Executable bool   `protobuf:"varint,3,opt,name=executable,proto3" json:"executable,omitempty"`
+	// Instead of `content`: 32 bytes and the number of bytes, 1 byte to 1 GiB. The node reads them from the jobs
+	// service before the container starts (contents.proto).
+	Sha256        []byte `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Size          int64  `protobuf:"varint,5,opt,name=size,proto3" json:"size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1999,6 +2003,84 @@ func (x *Command_File) GetExecutable() bool {
 	return false
 }
 
+func (x *Command_File) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Command_File) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+// A secret of a deployment. The command has its name, never its value: the node fetches that from SecretService before
+// the container starts.
+type Command_SecretReference struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The name in the documents, which is that of the file at /secrets in the container.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// A stored secret, such as "prod/db", and its version.
+	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
+	Version       int64  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_SecretReference) Reset() {
+	*x = Command_SecretReference{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_SecretReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_SecretReference) ProtoMessage() {}
+
+func (x *Command_SecretReference) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_SecretReference.ProtoReflect.Descriptor instead.
+func (*Command_SecretReference) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 6}
+}
+
+func (x *Command_SecretReference) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Command_SecretReference) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *Command_SecretReference) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 // The content that a deployment gives to its container. The node reads the documents and resolves the parameters itself: the signer
 // decides all of them.
 type Command_Deployment struct {
@@ -2014,15 +2096,18 @@ type Command_Deployment struct {
 	// A JSON object of the parameters that the deployment sets; at most 32 KiB.
 	Parameters string `protobuf:"bytes,5,opt,name=parameters,proto3" json:"parameters,omitempty"`
 	// Only for an ad-hoc type, which requires at least one. Sorted by path, each once, and no file is a folder of
-	// another; at most 1,000. Their content is bounded by the size of the command.
-	Files         []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
+	// another; at most 1,000. The content of those without `sha256` is bounded by the size of the command, the others
+	// have at most 1 GiB together.
+	Files []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
+	// Sorted by name, each once; at most 16.
+	Secrets       []*Command_SecretReference `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command_Deployment) Reset() {
 	*x = Command_Deployment{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2119,7 @@ func (x *Command_Deployment) String() string {
 func (*Command_Deployment) ProtoMessage() {}
 
 func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2132,7 @@ func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
 func (*Command_Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 6}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 7}
 }
 
 func (x *Command_Deployment) GetDeployment() string {
@@ -2092,6 +2177,13 @@ func (x *Command_Deployment) GetFiles() []*Command_File {
 	return nil
 }
 
+func (x *Command_Deployment) GetSecrets() []*Command_SecretReference {
+	if x != nil {
+		return x.Secrets
+	}
+	return nil
+}
+
 type JobRecord_Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -2101,7 +2193,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2205,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2239,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2159,7 +2251,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2201,7 +2293,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2213,7 +2305,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2347,7 @@ type JobRecord_Outputs struct {
 
 func (x *JobRecord_Outputs) Reset() {
 	*x = JobRecord_Outputs{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2359,7 @@ func (x *JobRecord_Outputs) String() string {
 func (*JobRecord_Outputs) ProtoMessage() {}
 
 func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2319,7 +2411,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2331,7 +2423,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2487,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2499,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2602,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2522,7 +2614,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2577,7 +2669,7 @@ type JobRecord_Outputs_Output struct {
 
 func (x *JobRecord_Outputs_Output) Reset() {
 	*x = JobRecord_Outputs_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2681,7 @@ func (x *JobRecord_Outputs_Output) String() string {
 func (*JobRecord_Outputs_Output) ProtoMessage() {}
 
 func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2632,7 +2724,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[32]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2644,7 +2736,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[32]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2693,7 +2785,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[33]
+	mi := &file_muster_v1_jobs_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2797,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[33]
+	mi := &file_muster_v1_jobs_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2746,7 +2838,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdc\v\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\r\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2791,13 +2883,19 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x06source\x18\x05 \x01(\v2\x19.muster.v1.Command.SourceR\x06source\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x06 \x01(\tR\n" +
-	"repository\x1aT\n" +
+	"repository\x1a\x80\x01\n" +
 	"\x04File\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1e\n" +
 	"\n" +
 	"executable\x18\x03 \x01(\bR\n" +
-	"executable\x1a\xe5\x01\n" +
+	"executable\x12\x16\n" +
+	"\x06sha256\x18\x04 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04size\x18\x05 \x01(\x03R\x04size\x1aW\n" +
+	"\x0fSecretReference\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
+	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x1a\xa3\x02\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -2809,7 +2907,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
 	"parameters\x18\x05 \x01(\tR\n" +
 	"parameters\x12-\n" +
-	"\x05files\x18\x06 \x03(\v2\x17.muster.v1.Command.FileR\x05files\"{\n" +
+	"\x05files\x18\x06 \x03(\v2\x17.muster.v1.Command.FileR\x05files\x12<\n" +
+	"\asecrets\x18\a \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"{\n" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2992,7 +3091,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -3020,80 +3119,82 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Source)(nil),             // 23: muster.v1.Command.Source
 	(*Command_Build)(nil),              // 24: muster.v1.Command.Build
 	(*Command_File)(nil),               // 25: muster.v1.Command.File
-	(*Command_Deployment)(nil),         // 26: muster.v1.Command.Deployment
-	(*JobRecord_Started)(nil),          // 27: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 28: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 29: muster.v1.JobRecord.Cut
-	(*JobRecord_Outputs)(nil),          // 30: muster.v1.JobRecord.Outputs
-	(*JobRecord_RecordsSignature)(nil), // 31: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 32: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 33: muster.v1.JobRecord.Branch
-	(*JobRecord_Outputs_Output)(nil),   // 34: muster.v1.JobRecord.Outputs.Output
-	(*JobCommand_Target)(nil),          // 35: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 36: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 37: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 38: google.protobuf.Duration
+	(*Command_SecretReference)(nil),    // 26: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),         // 27: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 28: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 29: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 30: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 31: muster.v1.JobRecord.Outputs
+	(*JobRecord_RecordsSignature)(nil), // 32: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 33: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 34: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 35: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 36: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 37: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 39: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	37, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	37, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	38, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	38, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	38, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	39, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	38, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	39, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
 	5,  // 11: muster.v1.CancelJobRequest.submission:type_name -> muster.v1.SubmitJobRequest
-	37, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	37, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	38, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	38, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	37, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	38, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 17: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	37, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	27, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	28, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	29, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	32, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	33, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	30, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	38, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	28, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	29, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	30, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	33, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	34, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	31, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
 	14, // 25: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
 	4,  // 26: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	35, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	38, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	38, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	38, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	38, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	36, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	26, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	36, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	39, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	39, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	39, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	39, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	37, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	27, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
 	24, // 34: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
 	25, // 35: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
 	23, // 36: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
 	25, // 37: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	37, // 38: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 39: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	34, // 40: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 41: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	38, // 42: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	31, // 43: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 44: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 45: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 46: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 47: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 48: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 49: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 50: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 51: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 52: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 53: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	49, // [49:54] is the sub-list for method output_type
-	44, // [44:49] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	26, // 38: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	38, // 39: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 40: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	35, // 41: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 42: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	39, // 43: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	32, // 44: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 45: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 46: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 47: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 48: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 49: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 50: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 51: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 52: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 53: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 54: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	50, // [50:55] is the sub-list for method output_type
+	45, // [45:50] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -3115,7 +3216,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -193,7 +193,8 @@ type NodeCertificate struct {
 	JoinTargets       []string `protobuf:"bytes,7,rep,name=join_targets,json=joinTargets,proto3" json:"join_targets,omitempty"`
 	// The server's clock.
 	Time *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=time,proto3" json:"time,omitempty"`
-	// The addresses of the parents, "host:port", in the order of preference; the root relay is last.
+	// The addresses of the parents, "host:port", in the order of preference; the root relay is last. Here and in
+	// join_targets, gateways with tunnels follow: "wss://host:port".
 	RelayTargets []string `protobuf:"bytes,9,rep,name=relay_targets,json=relayTargets,proto3" json:"relay_targets,omitempty"`
 	// The command authority, which signs the signing certificates of commands (jobs.proto).
 	CommandCaPem string `protobuf:"bytes,10,opt,name=command_ca_pem,json=commandCaPem,proto3" json:"command_ca_pem,omitempty"`

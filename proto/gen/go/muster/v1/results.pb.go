@@ -866,6 +866,95 @@ func (x *GetResultRequest) GetKey() *ResultKey {
 	return nil
 }
 
+type DeclineRedeliveryRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Key   *ResultKey             `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// Why the result cannot be delivered again: at most 256 bytes. An empty text is replaced.
+	Reason        string `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclineRedeliveryRequest) Reset() {
+	*x = DeclineRedeliveryRequest{}
+	mi := &file_muster_v1_results_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclineRedeliveryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclineRedeliveryRequest) ProtoMessage() {}
+
+func (x *DeclineRedeliveryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_results_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclineRedeliveryRequest.ProtoReflect.Descriptor instead.
+func (*DeclineRedeliveryRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DeclineRedeliveryRequest) GetKey() *ResultKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *DeclineRedeliveryRequest) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+type DeclineRedeliveryResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeclineRedeliveryResponse) Reset() {
+	*x = DeclineRedeliveryResponse{}
+	mi := &file_muster_v1_results_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeclineRedeliveryResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeclineRedeliveryResponse) ProtoMessage() {}
+
+func (x *DeclineRedeliveryResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_results_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeclineRedeliveryResponse.ProtoReflect.Descriptor instead.
+func (*DeclineRedeliveryResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{11}
+}
+
 type ListResultsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -883,7 +972,7 @@ type ListResultsRequest struct {
 
 func (x *ListResultsRequest) Reset() {
 	*x = ListResultsRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[10]
+	mi := &file_muster_v1_results_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +984,7 @@ func (x *ListResultsRequest) String() string {
 func (*ListResultsRequest) ProtoMessage() {}
 
 func (x *ListResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[10]
+	mi := &file_muster_v1_results_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +997,7 @@ func (x *ListResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResultsRequest.ProtoReflect.Descriptor instead.
 func (*ListResultsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListResultsRequest) GetRun() string {
@@ -958,7 +1047,7 @@ type ListResultsResponse struct {
 
 func (x *ListResultsResponse) Reset() {
 	*x = ListResultsResponse{}
-	mi := &file_muster_v1_results_proto_msgTypes[11]
+	mi := &file_muster_v1_results_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1059,7 @@ func (x *ListResultsResponse) String() string {
 func (*ListResultsResponse) ProtoMessage() {}
 
 func (x *ListResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[11]
+	mi := &file_muster_v1_results_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1072,7 @@ func (x *ListResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListResultsResponse.ProtoReflect.Descriptor instead.
 func (*ListResultsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListResultsResponse) GetResults() []*Result {
@@ -1013,7 +1102,7 @@ type ReadResultRequest struct {
 
 func (x *ReadResultRequest) Reset() {
 	*x = ReadResultRequest{}
-	mi := &file_muster_v1_results_proto_msgTypes[12]
+	mi := &file_muster_v1_results_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1025,7 +1114,7 @@ func (x *ReadResultRequest) String() string {
 func (*ReadResultRequest) ProtoMessage() {}
 
 func (x *ReadResultRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[12]
+	mi := &file_muster_v1_results_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1038,7 +1127,7 @@ func (x *ReadResultRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadResultRequest.ProtoReflect.Descriptor instead.
 func (*ReadResultRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_results_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_results_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReadResultRequest) GetKey() *ResultKey {
@@ -1072,7 +1161,7 @@ type UploadRequest_Start struct {
 
 func (x *UploadRequest_Start) Reset() {
 	*x = UploadRequest_Start{}
-	mi := &file_muster_v1_results_proto_msgTypes[13]
+	mi := &file_muster_v1_results_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1173,7 @@ func (x *UploadRequest_Start) String() string {
 func (*UploadRequest_Start) ProtoMessage() {}
 
 func (x *UploadRequest_Start) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[13]
+	mi := &file_muster_v1_results_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1220,7 @@ type UploadRequest_Chunk struct {
 
 func (x *UploadRequest_Chunk) Reset() {
 	*x = UploadRequest_Chunk{}
-	mi := &file_muster_v1_results_proto_msgTypes[14]
+	mi := &file_muster_v1_results_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1143,7 +1232,7 @@ func (x *UploadRequest_Chunk) String() string {
 func (*UploadRequest_Chunk) ProtoMessage() {}
 
 func (x *UploadRequest_Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[14]
+	mi := &file_muster_v1_results_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1299,7 @@ type UploadRequest_Finish struct {
 
 func (x *UploadRequest_Finish) Reset() {
 	*x = UploadRequest_Finish{}
-	mi := &file_muster_v1_results_proto_msgTypes[15]
+	mi := &file_muster_v1_results_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1311,7 @@ func (x *UploadRequest_Finish) String() string {
 func (*UploadRequest_Finish) ProtoMessage() {}
 
 func (x *UploadRequest_Finish) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[15]
+	mi := &file_muster_v1_results_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1368,7 @@ type UploadResponse_Ack struct {
 
 func (x *UploadResponse_Ack) Reset() {
 	*x = UploadResponse_Ack{}
-	mi := &file_muster_v1_results_proto_msgTypes[16]
+	mi := &file_muster_v1_results_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1291,7 +1380,7 @@ func (x *UploadResponse_Ack) String() string {
 func (*UploadResponse_Ack) ProtoMessage() {}
 
 func (x *UploadResponse_Ack) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_results_proto_msgTypes[16]
+	mi := &file_muster_v1_results_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1401,7 +1490,11 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\aspooled\x18\x05 \x01(\v2\x17.muster.v1.SpooledProofR\aspooled\x12\x13\n" +
 	"\x04body\x18\xe8\a \x01(\fR\x04body\":\n" +
 	"\x10GetResultRequest\x12&\n" +
-	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\"\x8e\x01\n" +
+	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\"Z\n" +
+	"\x18DeclineRedeliveryRequest\x12&\n" +
+	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x1b\n" +
+	"\x19DeclineRedeliveryResponse\"\x8e\x01\n" +
 	"\x12ListResultsRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x16\n" +
 	"\x06plugin\x18\x02 \x01(\tR\x06plugin\x12\x12\n" +
@@ -1417,13 +1510,14 @@ const file_muster_v1_results_proto_rawDesc = "" +
 	"\x06offset\x18\x02 \x01(\x03R\x06offset\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x03 \x01(\x03R\n" +
-	"generation2\xaf\x03\n" +
+	"generation2\x8f\x04\n" +
 	"\rResultService\x12I\n" +
 	"\n" +
 	"OpenUpload\x12\x1c.muster.v1.OpenUploadRequest\x1a\x1d.muster.v1.OpenUploadResponse\x12A\n" +
 	"\x06Upload\x12\x18.muster.v1.UploadRequest\x1a\x19.muster.v1.UploadResponse(\x010\x01\x12A\n" +
 	"\fSubmitResult\x12\x1e.muster.v1.SubmitResultRequest\x1a\x11.muster.v1.Result\x12;\n" +
-	"\tGetResult\x12\x1b.muster.v1.GetResultRequest\x1a\x11.muster.v1.Result\x12L\n" +
+	"\tGetResult\x12\x1b.muster.v1.GetResultRequest\x1a\x11.muster.v1.Result\x12^\n" +
+	"\x11DeclineRedelivery\x12#.muster.v1.DeclineRedeliveryRequest\x1a$.muster.v1.DeclineRedeliveryResponse\x12L\n" +
 	"\vListResults\x12\x1d.muster.v1.ListResultsRequest\x1a\x1e.muster.v1.ListResultsResponse\x12B\n" +
 	"\n" +
 	"ReadResult\x12\x1c.muster.v1.ReadResultRequest\x1a\x14.muster.v1.FileChunk0\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
@@ -1441,71 +1535,76 @@ func file_muster_v1_results_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_results_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_results_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_muster_v1_results_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_muster_v1_results_proto_goTypes = []any{
-	(UploadRequest_Encoding)(0),   // 0: muster.v1.UploadRequest.Encoding
-	(*ResultDescription)(nil),     // 1: muster.v1.ResultDescription
-	(*OpenUploadRequest)(nil),     // 2: muster.v1.OpenUploadRequest
-	(*SpooledProof)(nil),          // 3: muster.v1.SpooledProof
-	(*OpenUploadResponse)(nil),    // 4: muster.v1.OpenUploadResponse
-	(*UploadRequest)(nil),         // 5: muster.v1.UploadRequest
-	(*Spooled)(nil),               // 6: muster.v1.Spooled
-	(*UploadResponse)(nil),        // 7: muster.v1.UploadResponse
-	(*Signature)(nil),             // 8: muster.v1.Signature
-	(*SubmitResultRequest)(nil),   // 9: muster.v1.SubmitResultRequest
-	(*GetResultRequest)(nil),      // 10: muster.v1.GetResultRequest
-	(*ListResultsRequest)(nil),    // 11: muster.v1.ListResultsRequest
-	(*ListResultsResponse)(nil),   // 12: muster.v1.ListResultsResponse
-	(*ReadResultRequest)(nil),     // 13: muster.v1.ReadResultRequest
-	(*UploadRequest_Start)(nil),   // 14: muster.v1.UploadRequest.Start
-	(*UploadRequest_Chunk)(nil),   // 15: muster.v1.UploadRequest.Chunk
-	(*UploadRequest_Finish)(nil),  // 16: muster.v1.UploadRequest.Finish
-	(*UploadResponse_Ack)(nil),    // 17: muster.v1.UploadResponse.Ack
-	(*ResultKey)(nil),             // 18: muster.v1.ResultKey
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*Result)(nil),                // 20: muster.v1.Result
-	(*FileChunk)(nil),             // 21: muster.v1.FileChunk
+	(UploadRequest_Encoding)(0),       // 0: muster.v1.UploadRequest.Encoding
+	(*ResultDescription)(nil),         // 1: muster.v1.ResultDescription
+	(*OpenUploadRequest)(nil),         // 2: muster.v1.OpenUploadRequest
+	(*SpooledProof)(nil),              // 3: muster.v1.SpooledProof
+	(*OpenUploadResponse)(nil),        // 4: muster.v1.OpenUploadResponse
+	(*UploadRequest)(nil),             // 5: muster.v1.UploadRequest
+	(*Spooled)(nil),                   // 6: muster.v1.Spooled
+	(*UploadResponse)(nil),            // 7: muster.v1.UploadResponse
+	(*Signature)(nil),                 // 8: muster.v1.Signature
+	(*SubmitResultRequest)(nil),       // 9: muster.v1.SubmitResultRequest
+	(*GetResultRequest)(nil),          // 10: muster.v1.GetResultRequest
+	(*DeclineRedeliveryRequest)(nil),  // 11: muster.v1.DeclineRedeliveryRequest
+	(*DeclineRedeliveryResponse)(nil), // 12: muster.v1.DeclineRedeliveryResponse
+	(*ListResultsRequest)(nil),        // 13: muster.v1.ListResultsRequest
+	(*ListResultsResponse)(nil),       // 14: muster.v1.ListResultsResponse
+	(*ReadResultRequest)(nil),         // 15: muster.v1.ReadResultRequest
+	(*UploadRequest_Start)(nil),       // 16: muster.v1.UploadRequest.Start
+	(*UploadRequest_Chunk)(nil),       // 17: muster.v1.UploadRequest.Chunk
+	(*UploadRequest_Finish)(nil),      // 18: muster.v1.UploadRequest.Finish
+	(*UploadResponse_Ack)(nil),        // 19: muster.v1.UploadResponse.Ack
+	(*ResultKey)(nil),                 // 20: muster.v1.ResultKey
+	(*timestamppb.Timestamp)(nil),     // 21: google.protobuf.Timestamp
+	(*Result)(nil),                    // 22: muster.v1.Result
+	(*FileChunk)(nil),                 // 23: muster.v1.FileChunk
 }
 var file_muster_v1_results_proto_depIdxs = []int32{
-	18, // 0: muster.v1.ResultDescription.key:type_name -> muster.v1.ResultKey
+	20, // 0: muster.v1.ResultDescription.key:type_name -> muster.v1.ResultKey
 	1,  // 1: muster.v1.OpenUploadRequest.description:type_name -> muster.v1.ResultDescription
 	3,  // 2: muster.v1.OpenUploadRequest.spooled:type_name -> muster.v1.SpooledProof
 	8,  // 3: muster.v1.SpooledProof.signature:type_name -> muster.v1.Signature
-	19, // 4: muster.v1.SpooledProof.accept_time:type_name -> google.protobuf.Timestamp
-	19, // 5: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
-	20, // 6: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
-	14, // 7: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start
-	15, // 8: muster.v1.UploadRequest.chunk:type_name -> muster.v1.UploadRequest.Chunk
-	16, // 9: muster.v1.UploadRequest.finish:type_name -> muster.v1.UploadRequest.Finish
-	19, // 10: muster.v1.Spooled.expire_time:type_name -> google.protobuf.Timestamp
-	17, // 11: muster.v1.UploadResponse.ack:type_name -> muster.v1.UploadResponse.Ack
-	20, // 12: muster.v1.UploadResponse.committed:type_name -> muster.v1.Result
+	21, // 4: muster.v1.SpooledProof.accept_time:type_name -> google.protobuf.Timestamp
+	21, // 5: muster.v1.OpenUploadResponse.expire_time:type_name -> google.protobuf.Timestamp
+	22, // 6: muster.v1.OpenUploadResponse.committed:type_name -> muster.v1.Result
+	16, // 7: muster.v1.UploadRequest.start:type_name -> muster.v1.UploadRequest.Start
+	17, // 8: muster.v1.UploadRequest.chunk:type_name -> muster.v1.UploadRequest.Chunk
+	18, // 9: muster.v1.UploadRequest.finish:type_name -> muster.v1.UploadRequest.Finish
+	21, // 10: muster.v1.Spooled.expire_time:type_name -> google.protobuf.Timestamp
+	19, // 11: muster.v1.UploadResponse.ack:type_name -> muster.v1.UploadResponse.Ack
+	22, // 12: muster.v1.UploadResponse.committed:type_name -> muster.v1.Result
 	6,  // 13: muster.v1.UploadResponse.spooled:type_name -> muster.v1.Spooled
 	1,  // 14: muster.v1.SubmitResultRequest.description:type_name -> muster.v1.ResultDescription
 	8,  // 15: muster.v1.SubmitResultRequest.signature:type_name -> muster.v1.Signature
 	3,  // 16: muster.v1.SubmitResultRequest.spooled:type_name -> muster.v1.SpooledProof
-	18, // 17: muster.v1.GetResultRequest.key:type_name -> muster.v1.ResultKey
-	20, // 18: muster.v1.ListResultsResponse.results:type_name -> muster.v1.Result
-	18, // 19: muster.v1.ReadResultRequest.key:type_name -> muster.v1.ResultKey
-	0,  // 20: muster.v1.UploadRequest.Chunk.encoding:type_name -> muster.v1.UploadRequest.Encoding
-	8,  // 21: muster.v1.UploadRequest.Finish.signature:type_name -> muster.v1.Signature
-	2,  // 22: muster.v1.ResultService.OpenUpload:input_type -> muster.v1.OpenUploadRequest
-	5,  // 23: muster.v1.ResultService.Upload:input_type -> muster.v1.UploadRequest
-	9,  // 24: muster.v1.ResultService.SubmitResult:input_type -> muster.v1.SubmitResultRequest
-	10, // 25: muster.v1.ResultService.GetResult:input_type -> muster.v1.GetResultRequest
-	11, // 26: muster.v1.ResultService.ListResults:input_type -> muster.v1.ListResultsRequest
-	13, // 27: muster.v1.ResultService.ReadResult:input_type -> muster.v1.ReadResultRequest
-	4,  // 28: muster.v1.ResultService.OpenUpload:output_type -> muster.v1.OpenUploadResponse
-	7,  // 29: muster.v1.ResultService.Upload:output_type -> muster.v1.UploadResponse
-	20, // 30: muster.v1.ResultService.SubmitResult:output_type -> muster.v1.Result
-	20, // 31: muster.v1.ResultService.GetResult:output_type -> muster.v1.Result
-	12, // 32: muster.v1.ResultService.ListResults:output_type -> muster.v1.ListResultsResponse
-	21, // 33: muster.v1.ResultService.ReadResult:output_type -> muster.v1.FileChunk
-	28, // [28:34] is the sub-list for method output_type
-	22, // [22:28] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	20, // 17: muster.v1.GetResultRequest.key:type_name -> muster.v1.ResultKey
+	20, // 18: muster.v1.DeclineRedeliveryRequest.key:type_name -> muster.v1.ResultKey
+	22, // 19: muster.v1.ListResultsResponse.results:type_name -> muster.v1.Result
+	20, // 20: muster.v1.ReadResultRequest.key:type_name -> muster.v1.ResultKey
+	0,  // 21: muster.v1.UploadRequest.Chunk.encoding:type_name -> muster.v1.UploadRequest.Encoding
+	8,  // 22: muster.v1.UploadRequest.Finish.signature:type_name -> muster.v1.Signature
+	2,  // 23: muster.v1.ResultService.OpenUpload:input_type -> muster.v1.OpenUploadRequest
+	5,  // 24: muster.v1.ResultService.Upload:input_type -> muster.v1.UploadRequest
+	9,  // 25: muster.v1.ResultService.SubmitResult:input_type -> muster.v1.SubmitResultRequest
+	10, // 26: muster.v1.ResultService.GetResult:input_type -> muster.v1.GetResultRequest
+	11, // 27: muster.v1.ResultService.DeclineRedelivery:input_type -> muster.v1.DeclineRedeliveryRequest
+	13, // 28: muster.v1.ResultService.ListResults:input_type -> muster.v1.ListResultsRequest
+	15, // 29: muster.v1.ResultService.ReadResult:input_type -> muster.v1.ReadResultRequest
+	4,  // 30: muster.v1.ResultService.OpenUpload:output_type -> muster.v1.OpenUploadResponse
+	7,  // 31: muster.v1.ResultService.Upload:output_type -> muster.v1.UploadResponse
+	22, // 32: muster.v1.ResultService.SubmitResult:output_type -> muster.v1.Result
+	22, // 33: muster.v1.ResultService.GetResult:output_type -> muster.v1.Result
+	12, // 34: muster.v1.ResultService.DeclineRedelivery:output_type -> muster.v1.DeclineRedeliveryResponse
+	14, // 35: muster.v1.ResultService.ListResults:output_type -> muster.v1.ListResultsResponse
+	23, // 36: muster.v1.ResultService.ReadResult:output_type -> muster.v1.FileChunk
+	30, // [30:37] is the sub-list for method output_type
+	23, // [23:30] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_results_proto_init() }
@@ -1531,7 +1630,7 @@ func file_muster_v1_results_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_results_proto_rawDesc), len(file_muster_v1_results_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

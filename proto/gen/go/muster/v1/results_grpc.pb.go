@@ -21,12 +21,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ResultService_OpenUpload_FullMethodName   = "/muster.v1.ResultService/OpenUpload"
-	ResultService_Upload_FullMethodName       = "/muster.v1.ResultService/Upload"
-	ResultService_SubmitResult_FullMethodName = "/muster.v1.ResultService/SubmitResult"
-	ResultService_GetResult_FullMethodName    = "/muster.v1.ResultService/GetResult"
-	ResultService_ListResults_FullMethodName  = "/muster.v1.ResultService/ListResults"
-	ResultService_ReadResult_FullMethodName   = "/muster.v1.ResultService/ReadResult"
+	ResultService_OpenUpload_FullMethodName        = "/muster.v1.ResultService/OpenUpload"
+	ResultService_Upload_FullMethodName            = "/muster.v1.ResultService/Upload"
+	ResultService_SubmitResult_FullMethodName      = "/muster.v1.ResultService/SubmitResult"
+	ResultService_GetResult_FullMethodName         = "/muster.v1.ResultService/GetResult"
+	ResultService_DeclineRedelivery_FullMethodName = "/muster.v1.ResultService/DeclineRedelivery"
+	ResultService_ListResults_FullMethodName       = "/muster.v1.ResultService/ListResults"
+	ResultService_ReadResult_FullMethodName        = "/muster.v1.ResultService/ReadResult"
 )
 
 // ResultServiceClient is the client API for ResultService service.
@@ -50,6 +51,9 @@ const (
 // ALREADY_EXISTS (RESULT_CONFLICT), and the first result stays. A genuine result replaces an error or a
 // time-out until the run is sealed. An error replaces a time-out; it replaces neither a genuine result nor
 // another error: the call succeeds, returns the committed result, and is recorded in the audit log.
+//
+// A result whose stored bytes are damaged (Result.damage) is accepted again if its SHA-256 is the committed one, also
+// after the seal. OpenUpload then opens an upload, and the commit replaces the damaged bytes. Other content still fails.
 //
 // Relays also serve this service, except ListResults and ReadResult (UNIMPLEMENTED, RELAY_DOES_NOT_SERVE), and
 // forward calls upstream. A disconnected relay accepts uploads into its spool (`spooled`), until the spool is
@@ -107,6 +111,14 @@ type ResultServiceClient interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED).
 	GetResult(ctx context.Context, in *GetResultRequest, opts ...grpc.CallOption) (*Result, error)
+	// Reports that the sender cannot deliver a damaged result again (CollectionOffer.redelivery), with the reason. The
+	// aggregator then requests it no more until another verification finds the damage, and operators see the reason. Has
+	// no effect if the current result is not damaged, or was declined before: it never changes a result.
+	//
+	// Callers: the node of the pair, also through a relay.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT (TEXT_TOO_LONG).
+	DeclineRedelivery(ctx context.Context, in *DeclineRedeliveryRequest, opts ...grpc.CallOption) (*DeclineRedeliveryResponse, error)
 	// Returns the results of a run, ordered by plugin and node.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
@@ -171,6 +183,16 @@ func (c *resultServiceClient) GetResult(ctx context.Context, in *GetResultReques
 	return out, nil
 }
 
+func (c *resultServiceClient) DeclineRedelivery(ctx context.Context, in *DeclineRedeliveryRequest, opts ...grpc.CallOption) (*DeclineRedeliveryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeclineRedeliveryResponse)
+	err := c.cc.Invoke(ctx, ResultService_DeclineRedelivery_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *resultServiceClient) ListResults(ctx context.Context, in *ListResultsRequest, opts ...grpc.CallOption) (*ListResultsResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ListResultsResponse)
@@ -221,6 +243,9 @@ type ResultService_ReadResultClient = grpc.ServerStreamingClient[FileChunk]
 // ALREADY_EXISTS (RESULT_CONFLICT), and the first result stays. A genuine result replaces an error or a
 // time-out until the run is sealed. An error replaces a time-out; it replaces neither a genuine result nor
 // another error: the call succeeds, returns the committed result, and is recorded in the audit log.
+//
+// A result whose stored bytes are damaged (Result.damage) is accepted again if its SHA-256 is the committed one, also
+// after the seal. OpenUpload then opens an upload, and the commit replaces the damaged bytes. Other content still fails.
 //
 // Relays also serve this service, except ListResults and ReadResult (UNIMPLEMENTED, RELAY_DOES_NOT_SERVE), and
 // forward calls upstream. A disconnected relay accepts uploads into its spool (`spooled`), until the spool is
@@ -278,6 +303,14 @@ type ResultServiceServer interface {
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED).
 	GetResult(context.Context, *GetResultRequest) (*Result, error)
+	// Reports that the sender cannot deliver a damaged result again (CollectionOffer.redelivery), with the reason. The
+	// aggregator then requests it no more until another verification finds the damage, and operators see the reason. Has
+	// no effect if the current result is not damaged, or was declined before: it never changes a result.
+	//
+	// Callers: the node of the pair, also through a relay.
+	//
+	// Errors: NOT_FOUND (RUN_NOT_FOUND), PERMISSION_DENIED (PAIR_NOT_PLANNED), INVALID_ARGUMENT (TEXT_TOO_LONG).
+	DeclineRedelivery(context.Context, *DeclineRedeliveryRequest) (*DeclineRedeliveryResponse, error)
 	// Returns the results of a run, ordered by plugin and node.
 	//
 	// Errors: NOT_FOUND (RUN_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
@@ -310,6 +343,9 @@ func (UnimplementedResultServiceServer) SubmitResult(context.Context, *SubmitRes
 }
 func (UnimplementedResultServiceServer) GetResult(context.Context, *GetResultRequest) (*Result, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetResult not implemented")
+}
+func (UnimplementedResultServiceServer) DeclineRedelivery(context.Context, *DeclineRedeliveryRequest) (*DeclineRedeliveryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeclineRedelivery not implemented")
 }
 func (UnimplementedResultServiceServer) ListResults(context.Context, *ListResultsRequest) (*ListResultsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ListResults not implemented")
@@ -399,6 +435,24 @@ func _ResultService_GetResult_Handler(srv interface{}, ctx context.Context, dec 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ResultService_DeclineRedelivery_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeclineRedeliveryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ResultServiceServer).DeclineRedelivery(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ResultService_DeclineRedelivery_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ResultServiceServer).DeclineRedelivery(ctx, req.(*DeclineRedeliveryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ResultService_ListResults_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ListResultsRequest)
 	if err := dec(in); err != nil {
@@ -446,6 +500,10 @@ var ResultService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetResult",
 			Handler:    _ResultService_GetResult_Handler,
+		},
+		{
+			MethodName: "DeclineRedelivery",
+			Handler:    _ResultService_DeclineRedelivery_Handler,
 		},
 		{
 			MethodName: "ListResults",

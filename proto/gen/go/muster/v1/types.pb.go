@@ -259,7 +259,10 @@ type Result struct {
 	// Bytes received before the time-out (OUTCOME_TIMED_OUT); the archive contains them.
 	PartialSize int64 `protobuf:"varint,12,opt,name=partial_size,json=partialSize,proto3" json:"partial_size,omitempty"`
 	// The damage of the stored bytes that a verification found; empty: none. Such a result cannot be read.
-	Damage        string `protobuf:"bytes,20,opt,name=damage,proto3" json:"damage,omitempty"`
+	Damage string `protobuf:"bytes,20,opt,name=damage,proto3" json:"damage,omitempty"`
+	// The request for a damaged genuine result: "requested" while its node is asked to deliver it again, or "declined: " and
+	// the reason of the node. Otherwise empty.
+	Redelivery    string `protobuf:"bytes,21,opt,name=redelivery,proto3" json:"redelivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +388,13 @@ func (x *Result) GetDamage() string {
 	return ""
 }
 
+func (x *Result) GetRedelivery() string {
+	if x != nil {
+		return x.Redelivery
+	}
+	return ""
+}
+
 // A part of a stored file, sent to a reader.
 type FileChunk struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -463,7 +473,7 @@ const file_muster_v1_types_proto_rawDesc = "" +
 	"\rnode_unproven\x18\x02 \x01(\bR\fnodeUnproven\x12\x1d\n" +
 	"\n" +
 	"vouched_by\x18\x03 \x01(\tR\tvouchedBy\x12\x16\n" +
-	"\x06signed\x18\x04 \x01(\bR\x06signed\"\xbd\x03\n" +
+	"\x06signed\x18\x04 \x01(\bR\x06signed\"\xdd\x03\n" +
 	"\x06Result\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12,\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x12.muster.v1.OutcomeR\aoutcome\x12\x1e\n" +
@@ -482,7 +492,10 @@ const file_muster_v1_types_proto_rawDesc = "" +
 	"\vcommit_time\x18\v \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"commitTime\x12!\n" +
 	"\fpartial_size\x18\f \x01(\x03R\vpartialSize\x12\x16\n" +
-	"\x06damage\x18\x14 \x01(\tR\x06damage\"P\n" +
+	"\x06damage\x18\x14 \x01(\tR\x06damage\x12\x1e\n" +
+	"\n" +
+	"redelivery\x18\x15 \x01(\tR\n" +
+	"redelivery\"P\n" +
 	"\tFileChunk\x12\x16\n" +
 	"\x06offset\x18\x01 \x01(\x03R\x06offset\x12\x16\n" +
 	"\x06crc32c\x18\x02 \x01(\aR\x06crc32c\x12\x13\n" +

@@ -163,7 +163,9 @@ type DamagedResult struct {
 	Key        *ResultKey `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Generation int64      `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	// A text such as "the stored file is missing".
-	Damage        string `protobuf:"bytes,3,opt,name=damage,proto3" json:"damage,omitempty"`
+	Damage string `protobuf:"bytes,3,opt,name=damage,proto3" json:"damage,omitempty"`
+	// As in Result.
+	Redelivery    string `protobuf:"bytes,4,opt,name=redelivery,proto3" json:"redelivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -219,6 +221,13 @@ func (x *DamagedResult) GetDamage() string {
 	return ""
 }
 
+func (x *DamagedResult) GetRedelivery() string {
+	if x != nil {
+		return x.Redelivery
+	}
+	return ""
+}
+
 var File_muster_v1_verification_proto protoreflect.FileDescriptor
 
 const file_muster_v1_verification_proto_rawDesc = "" +
@@ -232,13 +241,16 @@ const file_muster_v1_verification_proto_rawDesc = "" +
 	"\adamaged\x18\x03 \x03(\v2\x18.muster.v1.DamagedResultR\adamaged\x12#\n" +
 	"\rremoved_files\x18\x04 \x01(\x03R\fremovedFiles\x12'\n" +
 	"\x0fdatabase_damage\x18\x05 \x01(\tR\x0edatabaseDamage\x12\x1a\n" +
-	"\bcomplete\x18\x06 \x01(\bR\bcomplete\"o\n" +
+	"\bcomplete\x18\x06 \x01(\bR\bcomplete\"\x8f\x01\n" +
 	"\rDamagedResult\x12&\n" +
 	"\x03key\x18\x01 \x01(\v2\x14.muster.v1.ResultKeyR\x03key\x12\x1e\n" +
 	"\n" +
 	"generation\x18\x02 \x01(\x03R\n" +
 	"generation\x12\x16\n" +
-	"\x06damage\x18\x03 \x01(\tR\x06damage2e\n" +
+	"\x06damage\x18\x03 \x01(\tR\x06damage\x12\x1e\n" +
+	"\n" +
+	"redelivery\x18\x04 \x01(\tR\n" +
+	"redelivery2e\n" +
 	"\x13VerificationService\x12N\n" +
 	"\vVerifyStore\x12\x1d.muster.v1.VerifyStoreRequest\x1a\x1e.muster.v1.VerifyStoreResponse0\x01B0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 

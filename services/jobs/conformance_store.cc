@@ -1,0 +1,210 @@
+#include "services/jobs/conformance_store.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/templates.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/jobs/conformance_report.h"
+#include "services/jobs/deployment_rows.h"
+
+namespace muster {
+namespace {
+
+using sqlite::Blob;
+using sqlite::Connection;
+using sqlite::Rows;
+
+constexpr size_t kNamedNodes = 10;
+
+// A baseline that can be compared.
+struct Baseline {
+  v1::ConformanceBaseline message;
+  ConformanceReport report;
+};
+
+std::optional<v1::ConformanceBaseline> ReadBaseline(Connection& db) {
+  Rows rows = db.Query("SELECT message FROM conformance_baseline");
+  if (!rows.Next()) return std::nullopt;
+  return Parsed<v1::ConformanceBaseline>(rows.Text());
+}
+
+std::optional<Baseline> ReadComparable(Connection& db) {
+  auto message = ReadBaseline(db);
+  if (!message) return std::nullopt;
+  Baseline baseline;
+  baseline.report = ReadConformanceReport(message->report()).value_or(ConformanceReport());
+  baseline.message = *std::move(message);
+  return baseline;
+}
+
+// Of the columns node, deployment, type, received_at and report.
+v1::NodeConformance ReadRow(Rows& rows) {
+  v1::NodeConformance node;
+  node.set_node(rows.Text());
+  node.set_deployment(rows.Text());
+  node.set_type(rows.Text());
+  ToProto(absl::FromUnixMicros(rows.Int()), node.mutable_report_time());
+  node.set_report(rows.Text());
+  return node;
+}
+
+std::optional<v1::NodeConformance> ReadNode(Connection& db, const std::string& node) {
+  Rows rows = db.Query(
+      "SELECT node, deployment, type, received_at, report FROM conformance_reports WHERE node = ?",
+      node);
+  if (!rows.Next()) return std::nullopt;
+  return ReadRow(rows);
+}
+
+// Sets what follows from the report and the baseline.
+void Compare(const std::optional<Baseline>& baseline, absl::Time now, v1::NodeConformance* node) {
+  const ConformanceReport report =
+      ReadConformanceReport(node->report()).value_or(ConformanceReport());
+  node->set_status(report.status);
+  if (!baseline) return node->set_state(v1::CONFORMANCE_STATE_NO_BASELINE);
+  for (v1::ProbeDifference& difference : CompareReports(baseline->report, report)) {
+    *node->add_differences() = std::move(difference);
+  }
+  if (node->differences_size() > 0) return node->set_state(v1::CONFORMANCE_STATE_DIFFERENT);
+  const bool outdated =
+      FromProto(node->report_time()) + FromProto(baseline->message.max_age()) < now;
+  node->set_state(outdated ? v1::CONFORMANCE_STATE_OUTDATED : v1::CONFORMANCE_STATE_CONFORMANT);
+}
+
+// Returns why the baseline does not admit the node; empty if it does.
+std::string WhyNot(const std::optional<v1::NodeConformance>& node) {
+  if (!node) return "has no report";
+  switch (node->state()) {
+    case v1::CONFORMANCE_STATE_DIFFERENT: {
+      const v1::ProbeDifference& first = node->differences(0);
+      return absl::StrCat(first.probe(), first.status().empty() ? " is missing" : " does not pass",
+                          node->differences_size() > 1
+                              ? absl::StrCat(" (and ", node->differences_size() - 1, " more)")
+                              : "");
+    }
+    case v1::CONFORMANCE_STATE_OUTDATED:
+      return "its report is too old";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void KeepReport(Connection& db, const v1::Deployment& deployment, const v1::DeploymentNode& node) {
+  if (!IsConformanceType(deployment.type())) return;
+  for (const v1::JobRecord::Outputs::Output& output : node.outputs().outputs()) {
+    if (output.name() != kReportOutput || !ReadConformanceReport(output.value())) continue;
+    db.Run(
+        "INSERT OR REPLACE INTO conformance_reports (node, deployment, type, received_at, report) "
+        "VALUES (?, ?, ?, unixepoch() * 1000000, ?)",
+        node.node(), deployment.deployment(), deployment.type(), output.value());
+  }
+}
+
+absl::StatusOr<std::vector<v1::NodeConformance>> ConformanceStore::List(std::string_view token,
+                                                                        size_t limit,
+                                                                        absl::Time now,
+                                                                        std::string* next) {
+  std::vector<v1::NodeConformance> page;
+  next->clear();
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    const auto baseline = ReadComparable(db);
+    Rows rows = db.Query(
+        "SELECT node, deployment, type, received_at, report FROM conformance_reports "
+        "WHERE node > ? ORDER BY node LIMIT ?",
+        token, limit + 1);
+    while (rows.Next()) {
+      if (page.size() == limit) {
+        *next = page.back().node();
+        break;
+      }
+      v1::NodeConformance& node = page.emplace_back(ReadRow(rows));
+      Compare(baseline, now, &node);
+      node.clear_report();
+    }
+    return absl::OkStatus();
+  }));
+  return page;
+}
+
+absl::StatusOr<v1::NodeConformance> ConformanceStore::Get(const std::string& node, absl::Time now) {
+  std::optional<v1::NodeConformance> found;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    found = ReadNode(db, node);
+    if (found) Compare(ReadComparable(db), now, &*found);
+    return absl::OkStatus();
+  }));
+  if (!found) return errors::NoConformanceReport(node);
+  return *std::move(found);
+}
+
+absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::GetBaseline() {
+  std::optional<v1::ConformanceBaseline> found;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    found = ReadBaseline(db);
+    return absl::OkStatus();
+  }));
+  if (!found) return errors::NoBaseline();
+  return *std::move(found);
+}
+
+absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::SetBaseline(
+    v1::ConformanceBaseline baseline) {
+  RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
+    const auto source = ReadNode(db, baseline.node());
+    if (!source) {
+      return db.failed() ? absl::OkStatus() : errors::NoConformanceReport(baseline.node());
+    }
+    baseline.set_deployment(source->deployment());
+    baseline.set_type(source->type());
+    baseline.set_report(source->report());
+    db.Run("INSERT OR REPLACE INTO conformance_baseline (id, message) VALUES (1, ?)",
+           Blob{Serialised(baseline)});
+    return absl::OkStatus();
+  }));
+  return baseline;
+}
+
+absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::RemoveBaseline() {
+  std::optional<v1::ConformanceBaseline> found;
+  RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
+    found = ReadBaseline(db);
+    if (!found) return db.failed() ? absl::OkStatus() : errors::NoBaseline();
+    db.Run("DELETE FROM conformance_baseline");
+    return absl::OkStatus();
+  }));
+  return *std::move(found);
+}
+
+absl::Status ConformanceStore::CheckNodes(const std::vector<std::string>& nodes, absl::Time now) {
+  std::vector<std::string> problems;
+  size_t count = 0;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    const auto baseline = ReadComparable(db);
+    if (!baseline) return absl::OkStatus();
+    if (nodes.empty()) {
+      count = 1;
+      problems.emplace_back("a deployment for all nodes: name them");
+    }
+    for (const std::string& name : nodes) {
+      auto node = ReadNode(db, name);
+      if (node) Compare(baseline, now, &*node);
+      const std::string why = WhyNot(node);
+      if (why.empty()) continue;
+      ++count;
+      if (problems.size() < kNamedNodes) problems.push_back(absl::StrCat(name, ": ", why));
+    }
+    return absl::OkStatus();
+  }));
+  if (count == 0) return absl::OkStatus();
+  std::string text = absl::StrJoin(problems, "; ");
+  if (count > problems.size()) absl::StrAppend(&text, "; and ", count - problems.size(), " more");
+  return errors::NotConformant(text);
+}
+
+}  // namespace muster

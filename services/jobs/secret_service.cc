@@ -1,0 +1,127 @@
+#include "services/jobs/secret_service.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_join.h"
+#include "services/common/base/log.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/templates.h"
+#include "services/common/identity/caller_uri.h"
+#include "services/common/identity/identity.h"
+#include "services/common/jobs/secrets_exchange.h"
+#include "services/jobs/page_size.h"
+
+namespace muster {
+namespace {
+
+// The relay of the caller, for the log.
+std::string RelayOf(const Call& call) {
+  if (!call.caller().via) return "";
+  return ToUri(*call.caller().via).value_or("");
+}
+
+std::string TextOf(const SecretReferences& secrets) {
+  std::vector<std::string> texts;
+  for (const auto& secret : secrets) texts.push_back(SecretText(secret));
+  return absl::StrJoin(texts, " ");
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* SecretService::PutSecret(grpc::CallbackServerContext* context,
+                                                   const v1::PutSecretRequest* request,
+                                                   v1::Secret* response) {
+  return Answer(runtime_, context, "/muster.v1.SecretService/PutSecret", {*request, response},
+                [=, this](Call& call) { return Put(call, *request, response); });
+}
+
+absl::Status SecretService::Put(Call& call, const v1::PutSecretRequest& request,
+                                v1::Secret* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
+  ASSIGN_OR_RETURN(*response, parts_.secrets.Put(request.secret(), request.value(),
+                                                 UriOf(call.caller()), parts_.clock.Now()));
+  Log(LogLevel::kInfo, "a secret is stored",
+      {{"secret", request.secret()},
+       {"version", response->versions(0).version()},
+       {"by", UriOf(call.caller())}});
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* SecretService::ListSecrets(grpc::CallbackServerContext* context,
+                                                     const v1::ListSecretsRequest* request,
+                                                     v1::ListSecretsResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.SecretService/ListSecrets", {*request, response},
+                [=, this](Call& call) { return List(call, *request, response); });
+}
+
+absl::Status SecretService::List(Call& call, const v1::ListSecretsRequest& request,
+                                 v1::ListSecretsResponse* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  ASSIGN_OR_RETURN(const size_t limit, PageSize(request.page_size()));
+  ASSIGN_OR_RETURN(auto page, parts_.secrets.List(request.page_token(), limit,
+                                                  response->mutable_next_page_token()));
+  for (v1::Secret& secret : page) *response->add_secrets() = std::move(secret);
+  return absl::OkStatus();
+}
+
+grpc::ServerUnaryReactor* SecretService::DeleteSecret(grpc::CallbackServerContext* context,
+                                                      const v1::DeleteSecretRequest* request,
+                                                      v1::DeleteSecretResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.SecretService/DeleteSecret", {*request, response},
+                [=, this](Call& call) -> absl::Status {
+                  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+                  RETURN_IF_ERROR(parts_.secrets.Delete(request->secret(), parts_.clock.Now()));
+                  Log(LogLevel::kInfo, "a secret is deleted",
+                      {{"secret", request->secret()}, {"by", UriOf(call.caller())}});
+                  return absl::OkStatus();
+                });
+}
+
+grpc::ServerUnaryReactor* SecretService::FetchSecrets(grpc::CallbackServerContext* context,
+                                                      const v1::FetchSecretsRequest* request,
+                                                      v1::FetchSecretsResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.SecretService/FetchSecrets", {*request, response},
+                [=, this](Call& call) { return Fetch(call, *request, response); });
+}
+
+absl::Status SecretService::Fetch(Call& call, const v1::FetchSecretsRequest& request,
+                                  v1::FetchSecretsResponse* response) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Own()));
+  absl::StatusOr<v1::Command::Deployment> deployment =
+      UriOf(call.caller()) == ToUri({parts_.fleet, NodeIdentity{request.node()}}).value_or("")
+          ? Admit(request)
+          : errors::SecretsRefused("the caller is another node");
+  if (!deployment.ok()) {
+    LogLimited(LogLevel::kWarning, "a request for secrets is refused", request.node(),
+               {{"job", request.job()},
+                {"caller", UriOf(call.caller())},
+                {"relay", RelayOf(call)},
+                {"error", deployment.status()}});
+    return deployment.status();
+  }
+  ASSIGN_OR_RETURN(v1::SecretValues values, parts_.secrets.Read(deployment->secrets()));
+  const absl::Cleanup wipe = [&values] { Wipe(&values); };
+  ASSIGN_OR_RETURN(*response, SealSecrets(parts_.identity(), parts_.fleet, request, values));
+  Log(LogLevel::kInfo, "secrets are sent to a node",
+      {{"deployment", deployment->deployment()},
+       {"job", request.job()},
+       {"node", request.node()},
+       {"relay", RelayOf(call)},
+       {"secrets", TextOf(deployment->secrets())}});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
+    const v1::FetchSecretsRequest& request) {
+  ASSIGN_OR_RETURN(const auto signer, VerifySecretsRequest(request, parts_.fleet, parts_.chains));
+  if (parts_.revocations.Contains(signer->uri) ||
+      parts_.revocations.Contains(CertificateSubject(signer->issuer, signer->serial))) {
+    return errors::SecretsRefused("the node is revoked");
+  }
+  return parts_.reads.Admit(request, parts_.clock.Now());
+}
+
+}  // namespace muster

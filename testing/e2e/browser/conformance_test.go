@@ -1,0 +1,33 @@
+package browser
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// The page of a node shows how to get a report, then its probes, and whether the baseline admits it.
+func TestDashboardShowsConformance(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t)
+	image, err := d.docker.PushConformance("../../..")
+	check(t, err)
+	document, err := os.ReadFile("../../../deploy/conformance/conformance.yaml")
+	check(t, err)
+	d.muster("type", "push", d.write("conformance.yaml", regexp.MustCompile(`(?m)^image: .*$`).ReplaceAllString(string(document), "image: "+image)))
+
+	p := newPage(t)
+	p.signIn(d.Fleet)
+	p.visit("#/nodes/n1")
+	p.untilText("[aria-labelledby=conformance]", "The node has no report")
+	d.shell(p.text("[aria-labelledby=conformance] code"))
+	p.visit("#/nodes")
+	p.visit("#/nodes/n1")
+	p.untilShown(`tr[data-probe="limits.memory-enforced"][data-status=pass]`)
+	p.has("[aria-labelledby=conformance]", "there is no baseline", "conformance@1.0.0", "a process beyond the limit is killed")
+	d.muster("conformance", "baseline", "set", "n1")
+	p.visit("#/nodes")
+	p.visit("#/nodes/n1")
+	p.untilText("[aria-labelledby=conformance]", "the baseline admits deployments")
+	p.narrow()
+}
