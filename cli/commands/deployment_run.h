@@ -69,7 +69,7 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
 absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
                                         const std::string& deployment);
 
-// Tells how to go on with a deployment after an interrupt.
+// Prints how to continue with a deployment after an interrupt.
 void ReportInterrupted(Console& console, const std::string& deployment);
 
 // Creates the deployment, and prints its id. With --wait it prints the output and the outcome

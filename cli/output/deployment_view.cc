@@ -304,7 +304,7 @@ Json ToJson(const v1::Deployment& deployment) {
 Json ListedJson(const v1::Deployment& deployment) {
   Json json = ToJson(deployment);
   for (const char* field :
-       {"parameters", "files", "nodes", "silent_nodes", "retries", "destroyed_by"}) {
+       {"parameters", "files", "secrets", "nodes", "silent_nodes", "retries", "destroyed_by"}) {
     json.erase(field);
   }
   return json;

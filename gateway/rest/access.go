@@ -112,8 +112,6 @@ var callers = map[string]roles{
 	musterv1.ConformanceService_ListConformance_FullMethodName:      operator,
 	musterv1.ConformanceService_GetConformance_FullMethodName:       operator,
 	musterv1.ConformanceService_GetBaseline_FullMethodName:          operator,
-	musterv1.ConformanceService_SetBaseline_FullMethodName:          operator,
-	musterv1.ConformanceService_RemoveBaseline_FullMethodName:       operator,
 	musterv1.SecretService_ListSecrets_FullMethodName:               operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,

@@ -49,6 +49,9 @@ std::string KeptResults::FolderOf(const ResultName& name) const {
 // Adds the result in a folder, or removes the folder if it has none.
 void KeptResults::Load(const std::string& folder) {
   const auto text = ReadSmallFile(ops_, absl::StrCat(folder, kDescription), kMaxDescription);
+  if (absl::IsResourceExhausted(text.status()) || absl::IsUnavailable(text.status())) {
+    return;  // the next start may read it
+  }
   const Json json = text.ok() ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
   Entry entry;
   ResultName name;
@@ -167,7 +170,8 @@ int64_t KeptResults::Limit() const {
   auto space = ops_.Space(options_.folder);
   // Nothing was kept yet.
   if (absl::IsNotFound(space.status())) space = ops_.Space(ParentFolder(options_.folder));
-  if (!space.ok()) return 0;
+  // A failure to look is no reason to remove what is kept.
+  if (!space.ok()) return options_.max_bytes;
   return std::min(options_.max_bytes, space->available / kFreeSpaceParts);
 }
 

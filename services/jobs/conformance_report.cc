@@ -19,6 +19,13 @@ constexpr std::string_view kPass = "pass";
 constexpr std::string_view kSkip = "skip";
 constexpr std::string_view kFail = "fail";
 
+// Returns whether a field has this value. Copies nothing: the values may be nested deeply.
+template <typename Value>
+bool Holds(const Json& object, const char* name, const Value& value) {
+  const auto found = object.find(name);
+  return found != object.end() && *found == value;
+}
+
 std::string TextOf(const Json& object, const char* name) {
   const auto found = object.find(name);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
@@ -45,19 +52,19 @@ bool IsConformanceType(std::string_view type) {
 
 std::optional<ConformanceReport> ReadConformanceReport(std::string_view json) {
   const Json document = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (!document.is_object() || document.value("version", Json()) != kVersion) return std::nullopt;
+  if (!document.is_object() || !Holds(document, "version", kVersion)) return std::nullopt;
   const auto probes = document.find("probes");
   if (probes == document.end() || !probes->is_array() || probes->size() > kMaxProbes) {
     return std::nullopt;
   }
   ConformanceReport report;
-  report.status = TextOf(document, "status");
+  report.status = CutUtf8(TextOf(document, "status"), kMaxText);
   for (const Json& entry : *probes) {
     std::string id = entry.is_object() ? TextOf(entry, "id") : "";
     if (id.empty() || id.size() > kMaxText) return std::nullopt;
     ConformanceProbe& probe = report.probes[std::move(id)];
-    probe.required = entry.value("required", Json()) == true;
-    probe.status = TextOf(entry, "status");
+    probe.required = Holds(entry, "required", true);
+    probe.status = CutUtf8(TextOf(entry, "status"), kMaxText);
     probe.measured = CutUtf8(TextOf(entry, "measured"), kMaxText);
     probe.text = CutUtf8(TextOf(entry, "text"), kMaxText);
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
@@ -87,6 +88,8 @@ absl::Status ConformanceService::Set(Call& call, const v1::SetBaselineRequest& r
   baseline.set_set_by(UriOf(call.caller()));
   ToProto(clock_.Now(), baseline.mutable_set_time());
   ASSIGN_OR_RETURN(*response, store_.SetBaseline(std::move(baseline)));
+  Log(LogLevel::kInfo, "the baseline of conformance is set",
+      {{"node", response->node()}, {"operator", response->set_by()}});
   return absl::OkStatus();
 }
 
@@ -97,6 +100,8 @@ grpc::ServerUnaryReactor* ConformanceService::RemoveBaseline(
                 {*request, response}, [=, this](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(*response, store_.RemoveBaseline());
+                  Log(LogLevel::kWarning, "the baseline of conformance is removed",
+                      {{"operator", UriOf(call.caller())}});
                   return absl::OkStatus();
                 });
 }

@@ -9,7 +9,9 @@
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/conformance_report.h"
+#include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
+#include "services/jobs/page_size.h"
 
 namespace muster {
 namespace {
@@ -41,7 +43,7 @@ std::optional<Baseline> ReadComparable(Connection& db) {
   return baseline;
 }
 
-// Of the columns node, deployment, type, received_at and report.
+// Reads the columns node, deployment, type, received_at and report.
 v1::NodeConformance ReadRow(Rows& rows) {
   v1::NodeConformance node;
   node.set_node(rows.Text());
@@ -96,7 +98,11 @@ std::string WhyNot(const std::optional<v1::NodeConformance>& node) {
 }  // namespace
 
 void KeepReport(Connection& db, const v1::Deployment& deployment, const v1::DeploymentNode& node) {
-  if (!IsConformanceType(deployment.type())) return;
+  // Outputs that arrive without such an end may be of a relay.
+  if (!IsConformanceType(deployment.type()) || !node.final().records_verified() ||
+      !HasSucceeded(node)) {
+    return;
+  }
   for (const v1::JobRecord::Outputs::Output& output : node.outputs().outputs()) {
     if (output.name() != kReportOutput || !ReadConformanceReport(output.value())) continue;
     db.Run(
@@ -118,14 +124,16 @@ absl::StatusOr<std::vector<v1::NodeConformance>> ConformanceStore::List(std::str
         "SELECT node, deployment, type, received_at, report FROM conformance_reports "
         "WHERE node > ? ORDER BY node LIMIT ?",
         token, limit + 1);
+    size_t bytes = 0;
     while (rows.Next()) {
-      if (page.size() == limit) {
+      if (page.size() == limit || bytes > kMaxPageBytes) {
         *next = page.back().node();
         break;
       }
       v1::NodeConformance& node = page.emplace_back(ReadRow(rows));
       Compare(baseline, now, &node);
       node.clear_report();
+      bytes += node.ByteSizeLong();
     }
     return absl::OkStatus();
   }));

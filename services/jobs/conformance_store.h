@@ -17,8 +17,9 @@
 
 namespace muster {
 
-// Keeps the report of a node if this is a deployment of the type "conformance", and the node has
-// sent one. To be called in the transaction that stores the outcome.
+// Keeps the report of a node that has ended, if this is a deployment of the type "conformance" that
+// succeeded there, and the node has signed its records. To be called in the transaction that stores
+// the outcome.
 void KeepReport(sqlite::Connection& db, const v1::Deployment& deployment,
                 const v1::DeploymentNode& node);
 
@@ -28,7 +29,8 @@ class ConformanceStore {
   // `database` with the schema of jobs_schema.h outlives this object.
   explicit ConformanceStore(sqlite::LocalDatabase& database) : database_(database) {}
 
-  // Returns the nodes with a report by name, from the one after `token` on, without their reports.
+  // Returns the nodes with a report by name, from the one after `token` on, without their reports:
+  // at most `limit`, and about kMaxPageBytes.
   // `now`: the wall clock, as below.
   absl::StatusOr<std::vector<v1::NodeConformance>> List(std::string_view token, size_t limit,
                                                         absl::Time now, std::string* next);

@@ -66,9 +66,12 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
-  RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
   RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
-  RETURN_IF_ERROR(CheckConformance(deployment, request));
+  // A repeated call returns what is stored, although a secret was deleted since.
+  if (!parts_.deployments.Get(deployment.deployment()).ok()) {
+    RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
+    RETURN_IF_ERROR(CheckConformance(deployment, request));
+  }
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
   ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request,
@@ -86,12 +89,11 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   return absl::OkStatus();
 }
 
-// A deployment that is stored was checked. What a node has must be removable whatever its state is.
+// A destruction must be possible on any node.
 absl::Status DeploymentService::CheckConformance(const v1::Deployment& deployment,
                                                  const v1::CreateDeploymentRequest& request) {
   if (request.skip_conformance() || !request.destroys().empty() ||
-      IsConformanceType(deployment.type()) ||
-      parts_.deployments.Get(deployment.deployment()).ok()) {
+      IsConformanceType(deployment.type())) {
     return absl::OkStatus();
   }
   return parts_.conformance.CheckNodes({request.nodes().begin(), request.nodes().end()},

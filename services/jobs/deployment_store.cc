@@ -337,6 +337,7 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
       deployment,
       [&](Connection& db, int64_t id, v1::Deployment* message) {
         std::map<std::string, v1::DeploymentNode> nodes;
+        std::set<std::string> ended;
         for (const v1::JobRecord& record : response.records()) {
           if (record.node().empty()) continue;
           auto found = nodes.find(record.node());
@@ -345,10 +346,11 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
           }
           ApplyRecord(record, &found->second);
           if (record.has_final() && content != nullptr) CheckOutputs(*content, &found->second);
+          if (record.has_final()) ended.insert(record.node());
         }
         for (const auto& [name, node] : nodes) {
           WriteNode(db, id, node);
-          if (node.has_final()) KeepReport(db, *message, node);
+          if (ended.contains(name)) KeepReport(db, *message, node);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
         message->set_state(v1::DEPLOYMENT_STATE_RUNNING);

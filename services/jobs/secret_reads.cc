@@ -67,6 +67,7 @@ absl::StatusOr<v1::Command::Deployment> SecretReads::Admit(const v1::FetchSecret
         command.targets().all() ||
         std::ranges::find(row->request.nodes(), request.node()) != row->request.nodes().end();
     if (!is_target) return errors::JobNotFound(request.job());
+    if (command.container().deployment().secrets().empty()) return closed("it has none");
     if (row->ended) return closed("the deployment has ended");
     const v1::DeploymentNode node = ReadNode(db, row->id, request.node());
     if (node.has_start_time() || node.has_final()) return closed("it has started there");

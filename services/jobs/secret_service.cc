@@ -95,7 +95,7 @@ absl::Status SecretService::Fetch(Call& call, const v1::FetchSecretsRequest& req
           ? Admit(request)
           : errors::SecretsRefused("the caller is another node");
   if (!deployment.ok()) {
-    LogLimited(LogLevel::kWarning, "a request for secrets is refused", request.node(),
+    LogLimited(LogLevel::kWarning, "a request for secrets is refused", UriOf(call.caller()),
                {{"job", request.job()},
                 {"caller", UriOf(call.caller())},
                 {"relay", RelayOf(call)},

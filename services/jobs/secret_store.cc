@@ -155,6 +155,9 @@ absl::Status SecretStore::Delete(const std::string& name, absl::Time now) {
 }
 
 absl::Status SecretStore::Resolve(SecretReferences* references) {
+  if (references->size() > kMaxDeploymentSecrets) {
+    return errors::InvalidSecrets(absl::StrCat("a deployment has at most ", kMaxDeploymentSecrets));
+  }
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     for (v1::Command::SecretReference& reference : *references) {
       const auto entry = ReadEntry(db, reference.secret());

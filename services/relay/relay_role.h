@@ -4,6 +4,7 @@
 
 #include <grpcpp/channel.h>
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <string>
@@ -68,6 +69,9 @@ class RelayRole {
   virtual JobBoard* job_board() = 0;
   virtual std::shared_ptr<grpc::Channel> aggregator() const = 0;
   virtual std::optional<Certificate> command_ca() const = 0;
+
+  // The number of damaged results that nodes are asked for; 0 but for the root relay.
+  virtual size_t redelivery_requests() const { return 0; }
 
   // The channel to the parent; null for the root relay and without a parent.
   virtual std::shared_ptr<grpc::Channel> parent() = 0;

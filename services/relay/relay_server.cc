@@ -174,6 +174,9 @@ void Assembly::AddGauges() {
     const JobBoard* board = role_->job_board();
     return board == nullptr ? 0.0 : static_cast<double>(board->running());
   });
+  metrics_.AddSampledGauge("muster_relay_redelivery_requests",
+                           "Damaged results that are requested from their nodes (root relay).",
+                           [this] { return static_cast<double>(role_->redelivery_requests()); });
 }
 
 absl::Status Assembly::Begin() {

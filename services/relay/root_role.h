@@ -35,6 +35,7 @@ class RootRole final : public RelayRole {
   JobBoard* job_board() override { return board_.get(); }
   std::shared_ptr<grpc::Channel> aggregator() const override { return aggregator_.Get(); }
   std::optional<Certificate> command_ca() const override { return upstream_->command_ca(); }
+  size_t redelivery_requests() const override { return redeliveries_.count(); }
   std::shared_ptr<grpc::Channel> parent() override { return nullptr; }
 
  private:

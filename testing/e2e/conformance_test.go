@@ -124,9 +124,20 @@ func TestBaselineAdmitsConformantNodes(t *testing.T) {
 	if out := must(p.Muster("conformance", "run", "--node", "n1"))(t); !strings.Contains(out, "pass    limits.memory-enforced") {
 		t.Errorf("muster conformance run prints %s", out)
 	}
-	if out := must(p.Muster("conformance", "baseline", "set", "n1", "--max-age", "7d"))(t); !strings.Contains(out, "report of node n1") {
-		t.Errorf("muster conformance baseline set prints %s", out)
+	var baseline struct {
+		Node       string
+		MaxAge     int    `json:"max_age_seconds"`
+		Deployment string `json:"deployment"`
+		Report     conformanceReport
 	}
+	check(t, p.JSON(&baseline, "conformance", "baseline", "set", "n1", "--max-age", "7d", "--json"))
+	if baseline.Node != "n1" || baseline.MaxAge != 7*24*3600 || baseline.Report.Status != "pass" {
+		t.Errorf("muster conformance baseline set prints %+v", baseline)
+	}
+	if out := must(p.Muster("conformance", "baseline", "show"))(t); !strings.Contains(out, "report of node n1") {
+		t.Errorf("muster conformance baseline show prints %s", out)
+	}
+	check(t, p.JSON(&baseline, "conformance", "baseline", "show", "--json"))
 	must(p.Muster(deploy...))(t)
 
 	p.setPolicy(t, "actions: [deployment]\n    user: \"0:0\"")
@@ -146,6 +157,6 @@ func TestBaselineAdmitsConformantNodes(t *testing.T) {
 	if out := must(p.Muster(append(deploy, "--skip-conformance")...))(t); !strings.Contains(out, "not checked") {
 		t.Errorf("muster deploy --skip-conformance prints %s", out)
 	}
-	must(p.Muster("conformance", "baseline", "remove"))(t)
+	check(t, p.JSON(&baseline, "conformance", "baseline", "remove", "--json"))
 	must(p.Muster(deploy...))(t)
 }

@@ -117,7 +117,7 @@ func TestFullDiskLetsJobsServiceStartAndCancel(t *testing.T) {
 	id := strings.TrimSpace(must(f.Muster("deploy", "--type", "greet", "--node", "n1", "--set", "name=Ada"))(t))
 	until(t, "the deployment says why it is pending", func() bool {
 		out, _ := f.Muster("deployment", "show", id)
-		return strings.Contains(out, "the root relay has not answered yet")
+		return strings.Contains(out, "the root relay has not answered yet") || strings.Contains(out, "the root relay does not answer connections")
 	})
 	check(t, disk.Fill(0))
 	killUntilRestart(t, f, fleet.Jobs)

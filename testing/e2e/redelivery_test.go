@@ -118,28 +118,6 @@ func TestDamagedResultIsDeliveredAgainAfterKills(t *testing.T) {
 	r.wantRestored(t)
 }
 
-// The relay spools the result that its node delivers again while the aggregator is unreachable.
-func TestDamagedResultIsDeliveredAgainThroughTheSpool(t *testing.T) {
-	t.Parallel()
-	r := newRedelivery(t, "")
-	r.n1.agent.End()
-	r.damage(t)
-	aggregator := must(r.Process(fleet.Aggregator))(t)
-	check(t, aggregator.Stop())
-	t.Cleanup(func() { _ = aggregator.Continue() })
-	check(t, fleet.Until(withinAMinute, "the root relay is disconnected", func() bool {
-		text, err := metrics(r.Fleet, "relay")
-		return err == nil && strings.Contains(text, "\nmuster_relay_upstream_connected 0\n")
-	}))
-	r.n1.start(t)
-	check(t, fleet.Until(withinAMinute, "the result is spooled", func() bool {
-		return len(filesBelow(filepath.Join(r.relay.home, "spool", "blobs", "blobs"))) > 0
-	}))
-	r.n1.agent.End()
-	check(t, aggregator.Continue())
-	r.wantRestored(t)
-}
-
 func TestNodeWithoutKeptResultDeclines(t *testing.T) {
 	t.Parallel()
 	r := newRedelivery(t, "")

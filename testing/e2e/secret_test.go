@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,9 +40,14 @@ secrets:
   db: {required: true, description: the password of the database}
 `
 
+// memoryOfSecrets is held by one of these tests: each looks for the secret in the memory of the whole machine.
+var memoryOfSecrets sync.Mutex
+
 // newVault is a fleet with the type "vault", the secret prod/db, and a node whose policy admits both.
 func newVault(t *testing.T) *deploying {
 	t.Helper()
+	memoryOfSecrets.Lock()
+	t.Cleanup(memoryOfSecrets.Unlock)
 	d := &deploying{Fleet: up(t), folder: t.TempDir()}
 	d.docker = must(fleet.StartDocker())(t)
 	t.Cleanup(func() { check(t, d.docker.Close()) })
@@ -55,7 +61,7 @@ func newVault(t *testing.T) *deploying {
 	return d
 }
 
-// secretFolders returns the folders of jobs with secrets in the memory of this machine. Other tests have others.
+// secretFolders returns the folders of jobs with secrets in the memory of this machine.
 func secretFolders(t *testing.T) []string {
 	t.Helper()
 	return must(filepath.Glob("/dev/shm/muster-secrets-*/*/db"))(t)

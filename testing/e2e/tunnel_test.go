@@ -102,7 +102,7 @@ func TestResultPassesTunnelThatIsCut(t *testing.T) {
 	t.Parallel()
 	f, p := up(t), inspect(t)
 	b := behind(t, f, p)
-	p.cutAt.Store(4 << 20)
+	p.cutAt.Store(12 << 20)
 	c := b.collect(t, 50<<20)
 	c.release(t)
 	until(t, "the proxy has cut two connections", func() bool { return p.cuts.Load() > 1 })

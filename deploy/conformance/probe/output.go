@@ -14,7 +14,7 @@ func outputChecks() []check {
 	return []check{{"output.bytes", "output", true, "", writePattern}}
 }
 
-// outputPattern has all that is known to be changed or lost on the way: long lines, lines as long as the limits of drivers,
+// outputPattern has all that is known to be changed or lost in transit: long lines, lines as long as the limits of drivers,
 // bytes that are no text, and no line break at its end.
 func outputPattern() []byte {
 	var pattern bytes.Buffer

@@ -65,10 +65,16 @@ absl::StatusOr<v1::FetchSecretsResponse> CallRelay(const std::shared_ptr<grpc::C
   return *std::move(answer->result);
 }
 
+// The relay may not know yet that this node is attached to it, after a restart or a move.
+bool IsOfAttachment(const absl::Status& status) {
+  const std::string reason = ReasonOf(status);
+  return reason == "NOT_ATTACHED" || reason == "IDENTITY_NOT_FORWARDABLE";
+}
+
 bool IsWorthRepeating(const absl::Status& status) {
   return ReasonOf(status) != "SECRET_UNAVAILABLE" &&
-         (absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
-          absl::IsResourceExhausted(status));
+         (IsOfAttachment(status) || absl::IsUnavailable(status) ||
+          absl::IsDeadlineExceeded(status) || absl::IsResourceExhausted(status));
 }
 
 // Waits, and returns false if it was stopped.
@@ -99,8 +105,8 @@ absl::StatusOr<v1::SecretValues> RelaySecrets::Fetch(const std::string& job,
     if (status.ok() || ReasonOf(status) == "SECRET_UNAVAILABLE") return values;
     // Then the jobs service has sent nothing.
     const std::string reason = ReasonOf(status);
-    const bool is_unsent =
-        reason == "RELAY_CUT_OFF" || reason == "JOBS_UNREACHABLE" || reason == "OVERLOADED";
+    const bool is_unsent = IsOfAttachment(status) || reason == "RELAY_CUT_OFF" ||
+                           reason == "JOBS_UNREACHABLE" || reason == "OVERLOADED";
     const absl::Duration pause = backoff.Next(RetryAfterOf(status));
     const bool is_late = SystemClock().MonotonicNow() + pause > end;
     if (!IsWorthRepeating(status) || is_late || calls >= kMaxTries || !Pause(pause, stopped)) {

@@ -44,10 +44,10 @@ absl::Status RunAttached(const AttachOptions& options) {
   SignalWaiter signals;
   ASSIGN_OR_RETURN(auto node, NodeFolder::Load(folder));
   ASSIGN_OR_RETURN(const auto lock, LockFolder(folder));
-  // One thread each for the renewal of the certificate, the attachment, the starts of commands, the
-  // two kinds of records to sign, the removal of results, the questions about their runs, and the
-  // removal of kept results. Any of them may wait for the disk or the network. Each command, each
-  // collection, and the redelivery of kept results has a separate thread.
+  // One thread each for the renewal of the certificate, the attachment, the starts of commands, and
+  // the two kinds of records to sign. One each for the removal of results, the questions about
+  // their runs, and the removal of kept results. Any of them may wait for the disk or the network.
+  // Each command, each collection, and the redelivery of kept results has a separate thread.
   const std::unique_ptr<TimerService> timers = MakeTimerService(kMaxTimers);
   Executor background({"background", /*threads=*/8});
   ASSIGN_OR_RETURN(

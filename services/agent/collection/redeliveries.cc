@@ -35,10 +35,16 @@ std::string Resolved(const std::string& path) {
   return error ? path : (folder / fs::path(path).filename()).string();
 }
 
+// Returns whether a failure says nothing about the file, such as that no descriptor is free.
+bool IsTemporaryFailure(const absl::Status& status) {
+  return absl::IsResourceExhausted(status) || absl::IsUnavailable(status);
+}
+
 // Returns whether the file has the committed content. A plugin may have changed it since.
 absl::Status CheckContent(const ResultName& name, const std::string& path, const KeptResult& kept,
                           const std::stop_token& stop) {
   const auto file = client::SourceFile::OpenResolved(path);
+  if (IsTemporaryFailure(file.status())) return file.status();
   if (!file.ok()) return errors::KeptResultChanged(name.plugin, ToStd(file.status().message()));
   if ((*file)->size() != kept.size) {
     return errors::KeptResultChanged(
@@ -50,6 +56,7 @@ absl::Status CheckContent(const ResultName& name, const std::string& path, const
     if (stop.stop_requested()) return errors::Interrupted();
     piece.resize(static_cast<size_t>(std::min(kPiece, kept.size - digest.position())));
     const absl::Status read = (*file)->ReadAt(digest.position(), piece);
+    if (IsTemporaryFailure(read)) return read;
     if (!read.ok()) return errors::KeptResultChanged(name.plugin, ToStd(read.message()));
     digest.Add(digest.position(), piece);
   }
@@ -173,6 +180,7 @@ absl::Status Redeliveries::Handle(const ResultName& name, const std::stop_token&
   const std::string path = Resolved(kept->path);
   const absl::Status content = CheckContent(name, path, *kept, stop);
   if (stop.stop_requested()) return absl::OkStatus();
+  if (IsTemporaryFailure(content)) return content;
   if (!content.ok()) {
     options_.kept->Remove(name);
     return Decline(name, content, stop);

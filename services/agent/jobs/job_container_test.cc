@@ -100,8 +100,9 @@ TEST_F(JobContainerTest, MissingImageAndDaemonAreReasons) {
   DockerEngine none("/tmp/none.sock");
   std::filesystem::remove_all(folder_ + "/" + kJob);
   job_ = NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", {}).value();
-  JobProcess({"/agent", "n1", quota_, none}, *job_, kJob, PlanOf(docker_->image(), "true"), [] {
-  }).Run();
+  JobProcess({"/agent", "n1", quota_, none, contents_}, *job_, kJob,
+             PlanOf(docker_->image(), "true"), [] {})
+      .Run();
   all = ReadRecords(*job_);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);
   EXPECT_EQ(all.final.reason(), "DOCKER_UNREACHABLE");

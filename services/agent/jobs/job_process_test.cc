@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "services/agent/jobs/testing/memory_contents.h"
 #include "services/common/base/simulated_disk.h"
 #include "testing/fixtures/await.h"
 
@@ -115,7 +116,8 @@ class JobProcessTest : public ::testing::Test {
   JobPlan plan_;
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine docker_{"/none"};
-  const JobHost host_{"/agent", "n1", quota_, docker_};
+  testing::MemoryContents contents_;
+  const JobHost host_{"/agent", "n1", quota_, docker_, contents_};
   std::unique_ptr<NodeJobFolder> job_;
   std::unique_ptr<JobProcess> process_;
   std::thread thread_;

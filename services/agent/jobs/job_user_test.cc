@@ -5,6 +5,7 @@
 
 #include "gtest/gtest.h"
 #include "services/agent/jobs/job_process.h"
+#include "services/agent/jobs/testing/memory_contents.h"
 
 namespace muster {
 namespace {
@@ -24,7 +25,8 @@ TEST(JobUserTest, CommandRunsAsTheUserOfItsRule) {
   plan.max_output = 1 << 20;
   SpoolQuota quota(1 << 20);
   DockerEngine docker("/none");
-  JobProcess process({"/agent", "n1", quota, docker}, *job, id, plan, [] {});
+  testing::MemoryContents contents;
+  JobProcess process({"/agent", "n1", quota, docker, contents}, *job, id, plan, [] {});
   process.Run();
   v1::JobRecords records;
   ASSERT_TRUE(job->log()->NextRecords(1 << 20, nullptr, &records).ok());

@@ -122,8 +122,7 @@ class TestState {
 };
 
 // Returns a result whose checksums are those of its bytes.
-inline CommitResult Intact(const ResultKey& key, std::string_view content,
-                           int64_t at = 2'000'000) {
+inline CommitResult Intact(const ResultKey& key, std::string_view content, int64_t at = 2'000'000) {
   CommitResult commit = Genuine(key, content, at);
   commit.result.crc32c = Crc32c(content);
   commit.result.sha256 = DigestBytes(Sha256::Of(content));

@@ -197,8 +197,10 @@ constexpr Row kTable[] = {
     {"/muster.v1.ConformanceService/ListConformance", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.ConformanceService/GetConformance", {{{kOperators, Bit(Kind::kFleet)}}}},
     {"/muster.v1.ConformanceService/GetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.ConformanceService/SetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
-    {"/muster.v1.ConformanceService/RemoveBaseline", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.ConformanceService/SetBaseline", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.ConformanceService/RemoveBaseline",
+     {{{kOperators, Bit(Kind::kFleet)}}},
+     kDirectOnly},
 
     // Secrets: values come only from an operator's own connection, and go only to nodes, sealed.
     {"/muster.v1.SecretService/PutSecret", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},

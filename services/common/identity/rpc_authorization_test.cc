@@ -262,7 +262,9 @@ TEST(RpcAuthorizationTest, GatewayGivesNoNameToAKeyAndTakesNoneAway) {
        {"/muster.v1.IdentityService/RenewCertificate", "/muster.v1.IdentityService/AddOperator",
         "/muster.v1.IdentityService/IssueCommandCertificate",
         "/muster.v1.IdentityService/RevokeOperator", "/muster.v1.EnrollmentService/CreateJoinToken",
-        "/muster.v1.EnrollmentService/RemoveNode", "/muster.v1.RunService/IssueCredential"}) {
+        "/muster.v1.EnrollmentService/RemoveNode", "/muster.v1.RunService/IssueCredential",
+        "/muster.v1.ConformanceService/SetBaseline",
+        "/muster.v1.ConformanceService/RemoveBaseline"}) {
     EXPECT_TRUE(CheckRole(Operator(), method).ok());
     const absl::Status refused = CheckRole(Forwarded(UserIdentity{"ann"}), method);
     EXPECT_EQ(ReasonOf(refused), "ROLE_NOT_ALLOWED") << method;

@@ -90,6 +90,9 @@ absl::StatusOr<std::shared_ptr<const VerifiedChain>> VerifySecretsRequest(
   if (request.certificate_chain_pem().size() > kMaxChain) {
     return errors::SecretsRefused("its certificates exceed 16 KiB");
   }
+  if (request.key().size() != kHpkeKeySize) {
+    return errors::SecretsRefused("its key is not one of X25519");
+  }
   auto signer = chains.Verify(request.certificate_chain_pem());
   if (!signer.ok()) return Refused(signer.status());
   if ((*signer)->uri != ToUri({std::string(fleet), NodeIdentity{request.node()}}).value_or("")) {

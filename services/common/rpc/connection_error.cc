@@ -21,8 +21,8 @@ namespace {
 constexpr absl::string_view kCannotConnect = "cannot connect to ";
 constexpr absl::string_view kCannotFind = "cannot find the address of ";
 constexpr absl::string_view kKeepaliveTimeout = "keepalive watchdog timeout";
-// Of OpenSSL and of gRPC: the alert of a server without HTTP/2, a server that ignores ALPN, and one
-// of TLS 1.2.
+// Texts of OpenSSL and of gRPC: the alert of a server without HTTP/2, a server that ignores ALPN,
+// and one of TLS 1.2.
 constexpr std::array<absl::string_view, 4> kHttp2Faults = {
     "no application protocol", "missing selected ALPN property", "alert protocol version",
     "unsupported protocol"};

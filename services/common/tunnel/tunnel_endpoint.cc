@@ -22,6 +22,7 @@
 #include <boost/beast/websocket/ssl.hpp>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -353,13 +354,25 @@ class Endpoint final : public TunnelEndpoint {
     shared_.tls.set_verify_mode(asio::ssl::verify_none);  // OuterTrust reports instead
     shared_.Report("", "");
     Accept();
-    thread_ = std::thread([this] { shared_.context.run(); });
+    thread_ = std::thread([this] { Run(); });
     return absl::OkStatus();
   }
 
   const std::string& target() const override { return target_; }
 
  private:
+  // Asio throws where threads or descriptors are short, for example when it starts its resolver.
+  void Run() {
+    for (;;) {
+      try {
+        shared_.context.run();
+        return;
+      } catch (const std::exception& failure) {
+        shared_.Report("", failure.what());
+      }
+    }
+  }
+
   void Accept() {
     acceptor_.async_accept([this](Error error, LocalSocket socket) {
       if (error == asio::error::operation_aborted) return;
@@ -390,9 +403,13 @@ class Endpoint final : public TunnelEndpoint {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TunnelEndpoint>> TunnelEndpoint::Start(TunnelOptions options) {
-  auto endpoint = std::make_unique<Endpoint>(std::move(options));
-  if (const absl::Status opened = endpoint->Open(); !opened.ok()) return opened;
-  return endpoint;
+  try {
+    auto endpoint = std::make_unique<Endpoint>(std::move(options));
+    if (const absl::Status opened = endpoint->Open(); !opened.ok()) return opened;
+    return endpoint;
+  } catch (const std::exception& failure) {  // no thread or descriptor is free
+    return absl::InternalError(absl::StrCat("open a tunnel: ", failure.what()));
+  }
 }
 
 }  // namespace muster

@@ -33,6 +33,12 @@ class RedeliveryRequests {
   // Nodes became reachable, or by another route.
   void OnReachable(const std::vector<std::string>& names) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns the number of results that are requested.
+  size_t count() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(mutex_);
+    return count_;
+  }
+
  private:
   // A plugin of a run, by (run, plugin).
   using Key = std::pair<std::string, std::string>;
@@ -47,7 +53,7 @@ class RedeliveryRequests {
 
   Topology& topology_;
   const size_t max_requests_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   std::map<Key, std::set<std::string>> nodes_ ABSL_GUARDED_BY(mutex_);
   size_t count_ ABSL_GUARDED_BY(mutex_) = 0;  // of the nodes in nodes_
   bool in_snapshot_ ABSL_GUARDED_BY(mutex_) = false;

@@ -93,7 +93,7 @@ type NodeConformance struct {
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	// When the jobs service received it.
 	ReportTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
-	// Of the report: "pass", "warn" (only probes that are not required failed) or "fail".
+	// The status of the report: "pass", "warn" (only probes that are not required failed) or "fail".
 	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
 	// JSON, at most 32 KiB (docs/templates.md, "Conformance of nodes"). Only in GetConformance.
 	Report string           `protobuf:"bytes,6,opt,name=report,proto3" json:"report,omitempty"`
@@ -197,7 +197,7 @@ type ProbeDifference struct {
 	// The status in the baseline, and on the node; empty: the report does not have the probe.
 	BaselineStatus string `protobuf:"bytes,2,opt,name=baseline_status,json=baselineStatus,proto3" json:"baseline_status,omitempty"`
 	Status         string `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
-	// What the probe measured, and its reason; at most 1,024 characters.
+	// The measurement of the probe, and its reason; at most 1,024 characters.
 	Measured      string `protobuf:"bytes,4,opt,name=measured,proto3" json:"measured,omitempty"`
 	Text          string `protobuf:"bytes,5,opt,name=text,proto3" json:"text,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -366,7 +366,7 @@ func (x *ConformanceBaseline) GetSetTime() *timestamppb.Timestamp {
 
 type ListConformanceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 1,000; 0 means 100.
+	// At most 1,000, and 1 MiB in total; 0 means 100.
 	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

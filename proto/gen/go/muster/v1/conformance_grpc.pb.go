@@ -49,7 +49,7 @@ type ConformanceServiceClient interface {
 	//
 	// Errors: NOT_FOUND (NO_BASELINE).
 	GetBaseline(ctx context.Context, in *GetBaselineRequest, opts ...grpc.CallOption) (*ConformanceBaseline, error)
-	// Makes the report of a node the baseline, in place of the one before.
+	// Makes the report of a node the baseline, in place of the one before. Not through a gateway, as RemoveBaseline.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_BASELINE), NOT_FOUND (NO_CONFORMANCE_REPORT), RESOURCE_EXHAUSTED
 	// (DISK_FULL).
@@ -139,7 +139,7 @@ type ConformanceServiceServer interface {
 	//
 	// Errors: NOT_FOUND (NO_BASELINE).
 	GetBaseline(context.Context, *GetBaselineRequest) (*ConformanceBaseline, error)
-	// Makes the report of a node the baseline, in place of the one before.
+	// Makes the report of a node the baseline, in place of the one before. Not through a gateway, as RemoveBaseline.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_NAME, INVALID_BASELINE), NOT_FOUND (NO_CONFORMANCE_REPORT), RESOURCE_EXHAUSTED
 	// (DISK_FULL).
