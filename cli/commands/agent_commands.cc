@@ -90,11 +90,19 @@ void AddAttach(CommandLine& line, CLI::App& agent) {
                   "The socket of Docker, which runs commands in containers (default: $DOCKER_HOST, "
                   "then /var/run/docker.sock)")
       ->type_name(kFileValue);
+  command
+      .add_option("--registry-credentials", options->registry_credentials,
+                  "The credentials of registries, in the format of Docker's config.json (default: "
+                  "registry.json in the folder)")
+      ->type_name(kFileValue);
   const auto kept = std::make_shared<KeptArguments>();
   AddKeptOptions(command, *kept);
   SetAction(line, command, [options, kept](Console&) -> absl::StatusOr<int> {
     RETURN_IF_ERROR(SetKept(*kept, *options));
     options->folder = NodeFolderPath(options->folder, ::getenv);
+    if (options->registry_credentials.empty()) {
+      options->registry_credentials = options->folder + "/registry.json";
+    }
     options->docker_socket = DockerSocketPath(options->docker_socket, ::getenv);
     RETURN_IF_ERROR(RunAttached(*options));
     return kExitOk;

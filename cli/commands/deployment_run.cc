@@ -33,6 +33,21 @@ absl::StatusOr<absl::Duration> TtlOf(const RolloutArguments& arguments) {
   return DurationOr(arguments.ttl, kDefaultTtl, "--ttl");
 }
 
+// Returns a command with an image and its times.
+absl::StatusOr<v1::Command> TimedCommand(const std::string& image, absl::Duration time_limit,
+                                         const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto ttl, TtlOf(arguments));
+  ASSIGN_OR_RETURN(const auto deadline, DurationOr(arguments.deadline, time_limit, "--deadline"));
+  v1::Command command;
+  command.mutable_container()->set_image(image);
+  const absl::Time now = absl::Now();
+  ToProto(now, command.mutable_not_before());
+  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, kStartWithin)),
+          command.mutable_not_after());
+  ToProto(deadline, command.mutable_time_limit());
+  return command;
+}
+
 // Waits until `holds` for the deployment, and prints why it is pending if that has changed.
 // CANCELLED after an interrupt.
 absl::Status Await(Console& console, DeploymentClient& client, const std::string& id,
@@ -110,36 +125,47 @@ absl::Status CheckSecrets(const v1::PlanDeploymentRequest& wanted,
 
 }  // namespace
 
-void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments) {
+void AddDeadlineOption(CLI::App& command, std::string_view deadline, RolloutArguments& arguments) {
   command
       .add_option("--deadline", arguments.deadline,
-                  absl::StrCat("The time limit on each node, from the start of the container "
-                               "(default: ",
+                  absl::StrCat("The time limit on each node, from the start (default: ",
                                ToAbsl(deadline), ")"))
       ->type_name("DURATION");
+}
+
+void AddWaitOption(CLI::App& command, std::string_view what, RolloutArguments& arguments) {
+  command.add_flag(
+      "--wait", arguments.wait,
+      absl::StrCat("Print the output, and wait until the ", ToAbsl(what), " has ended"));
+}
+
+void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments) {
+  AddDeadlineOption(command, deadline, arguments);
   AddPaceOptions(command, "deployment", arguments.ttl, arguments.parallel);
   command.add_flag("--skip-conformance", arguments.skip_conformance,
                    "Deploy also on nodes that the baseline of conformance does not admit");
-  command.add_flag("--wait", arguments.wait,
-                   "Print the output, and wait until the deployment has ended");
+  AddWaitOption(command, "deployment", arguments);
 }
 
 absl::StatusOr<v1::Command> MakeCommand(const std::string& image, v1::Command::Deployment content,
                                         absl::Duration time_limit,
                                         const RolloutArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto ttl, TtlOf(arguments));
-  ASSIGN_OR_RETURN(const auto deadline, DurationOr(arguments.deadline, time_limit, "--deadline"));
-  v1::Command command;
+  ASSIGN_OR_RETURN(v1::Command command, TimedCommand(image, time_limit, arguments));
   command.set_action(std::string(kDeploymentAction));
-  v1::Command::Container& container = *command.mutable_container();
-  container.set_image(image);
-  *container.mutable_deployment() = std::move(content);
-  container.mutable_deployment()->set_deployment(NewCommandId());
-  const absl::Time now = absl::Now();
-  ToProto(now, command.mutable_not_before());
-  ToProto(now + (arguments.parallel > 0 ? kParallelWindow : std::max(ttl, kStartWithin)),
-          command.mutable_not_after());
-  ToProto(deadline, command.mutable_time_limit());
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment = std::move(content);
+  deployment.set_deployment(NewCommandId());
+  return command;
+}
+
+absl::StatusOr<v1::Command> MakeBuildCommand(const std::string& base, v1::Command::Build content,
+                                             absl::Duration time_limit,
+                                             const RolloutArguments& arguments) {
+  ASSIGN_OR_RETURN(v1::Command command, TimedCommand(base, time_limit, arguments));
+  command.set_action(std::string(kBuildAction));
+  v1::Command::Build& build = *command.mutable_container()->mutable_build();
+  build = std::move(content);
+  build.set_build(NewCommandId());
   return command;
 }
 
@@ -198,8 +224,9 @@ absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
     console.out << (line.json ? Dump(ToJson(created)) : absl::StrCat(created.deployment(), "\n"));
     return kExitOk;
   }
-  PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
-                                     SubjectOf(created), " is stored."));
+  PrintMessage(console,
+               absl::StrCat(created.has_build() ? "Build " : "Deployment ", created.deployment(),
+                            " of ", SubjectOf(created), " is stored."));
   const std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
   const auto ended = Follow(console, context, client, created, nodes, arguments, line.json);
   if (Interrupted()) {

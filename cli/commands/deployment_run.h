@@ -32,11 +32,20 @@ struct RolloutArguments {
 // --deadline, for its help.
 void AddRolloutOptions(CLI::App& command, std::string_view deadline, RolloutArguments& arguments);
 
+// Add --deadline and --wait alone. `what` waits: "deployment" or "build".
+void AddDeadlineOption(CLI::App& command, std::string_view deadline, RolloutArguments& arguments);
+void AddWaitOption(CLI::App& command, std::string_view what, RolloutArguments& arguments);
+
 // Returns the command of a new deployment without targets, with a new id. `time_limit` applies
 // unless --deadline is given. A usage error if an argument is invalid.
 absl::StatusOr<v1::Command> MakeCommand(const std::string& image, v1::Command::Deployment content,
                                         absl::Duration time_limit,
                                         const RolloutArguments& arguments);
+
+// Returns the command of a new build in the same way.
+absl::StatusOr<v1::Command> MakeBuildCommand(const std::string& base, v1::Command::Build content,
+                                             absl::Duration time_limit,
+                                             const RolloutArguments& arguments);
 
 // Returns the request with the signed command; for all nodes if the command has `all`.
 absl::StatusOr<v1::CreateDeploymentRequest> SignedRequest(const CommandSigner& signer,

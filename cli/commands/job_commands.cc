@@ -56,7 +56,9 @@ absl::StatusOr<std::unique_ptr<JobClient>> OpenJobs(const CommandLine& line) {
 // answer: the relay knows only their images.
 std::map<std::string, std::string> SubjectsOf(
     const OperatorContext& context, const google::protobuf::RepeatedPtrField<v1::Job>& jobs) {
-  const auto is_deployment = [](const v1::Job& job) { return job.action() == kDeploymentAction; };
+  const auto is_deployment = [](const v1::Job& job) {
+    return job.action() == kDeploymentAction || job.action() == kBuildAction;
+  };
   if (context.jobs_targets.empty() || std::ranges::none_of(jobs, is_deployment)) return {};
   const auto client = DeploymentClient::Open(context);
   if (!client.ok()) return {};

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/template_build_command.h"
 #include "cli/exit_code.h"
 #include "cli/output/deployment_view.h"
 #include "cli/output/document_diff.h"
@@ -273,7 +274,7 @@ void AddTemplateCommands(CommandLine& line) {
 
   CLI::App& templates =
       AddCommand(line.app, {.name = "template",
-                            .summary = "Store, list, show and compare templates",
+                            .summary = "Store, build, list, show and compare templates",
                             .details = "A template narrows the parameters of a template type. "
                                        "docs/templates.md describes the document.",
                             .example = "muster template create -f web.yaml"});
@@ -287,6 +288,7 @@ void AddTemplateCommands(CommandLine& line) {
        .example = "muster template create -f web.yaml"},
       arguments, Create<TemplateKind>);
   AddDocument(create, *arguments);
+  AddTemplateBuildCommand(line, templates);
   AddList(line, templates,
           {.name = "list",
            .summary = "List the templates, the newest version first",

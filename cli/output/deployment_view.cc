@@ -75,11 +75,40 @@ std::vector<const v1::DeploymentNode*> FailedFirst(const v1::Deployment& deploym
   return nodes;
 }
 
+// Returns "zip, sha256 0123456789ab", or the address and the commit.
+std::string SourceText(const v1::Command::Source& source) {
+  std::string text = source.kind();
+  if (!source.url().empty()) {
+    absl::StrAppend(&text, " ", Printable(source.url()), " at ", source.commit().substr(0, 12));
+  }
+  if (!source.folder().empty()) absl::StrAppend(&text, ", folder ", Printable(source.folder()));
+  return absl::StrCat(text, ", sha256 ", source.sha256().substr(0, 12));
+}
+
+Json ToJson(const v1::Command::Source& source) {
+  return {{"kind", source.kind()},
+          {"sha256", source.sha256()},
+          {"url", source.url()},
+          {"commit", source.commit()},
+          {"folder", source.folder()}};
+}
+
+Json ToJson(const v1::DeploymentBuild& build) {
+  return {{"repository", build.repository()},
+          {"source", ToJson(build.source())},
+          {"image", build.image()}};
+}
+
 void AddContent(const v1::Deployment& deployment, Table* table) {
   if (!deployment.template_().empty()) table->AddRow({"template", deployment.template_()});
   table->AddRow({"type", deployment.type()});
   table->AddRow({"action", deployment.action()});
-  table->AddRow({"image", deployment.image()});
+  table->AddRow({deployment.has_build() ? "base" : "image", deployment.image()});
+  if (!deployment.has_build()) return;
+  const v1::DeploymentBuild& build = deployment.build();
+  table->AddRow({"repository", build.repository()});
+  table->AddRow({"source", SourceText(build.source())});
+  if (!build.image().empty()) table->AddRow({"image", build.image()});
 }
 
 void AddParameters(const v1::Deployment& deployment, Table* table) {
@@ -211,6 +240,8 @@ Json ToJson(const v1::Template& own) {
                {"version", own.version()},
                {"description", own.description()},
                {"type", own.type()},
+               {"image", own.image()},
+               {"source", own.has_source() ? ToJson(own.source()) : Json(nullptr)},
                {"document_sha256", own.document_sha256()},
                {"created_by", own.created_by()},
                {"create_time", Rfc3339(FromProto(own.create_time()))}};
@@ -256,6 +287,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"retry_of", deployment.retry_of()},
           {"destroys", deployment.destroys()},
           {"forced", deployment.forced()},
+          {"build", deployment.has_build() ? ToJson(deployment.build()) : Json(nullptr)},
           {"skip_conformance", deployment.skip_conformance()},
           {"retries", ToJson(deployment.retries())},
           {"destroyed_by", ToJson(deployment.destroyed_by())},

@@ -203,6 +203,9 @@ std::string QuotedCommand(const v1::Job& job, const std::string& subject) {
     if (!subject.empty()) return absl::StrCat("deployment of ", subject);
     return absl::StrCat("deployment of the image ", job.image().substr(0, job.image().find('@')));
   }
+  if (job.action() == kBuildAction) {
+    return absl::StrCat("build of ", subject.empty() ? "an image" : subject);
+  }
   if (job.argv_size() == 0 && !job.image().empty()) return "the command of the image";
   if (job.argv_size() > 0) return absl::StrJoin(job.argv(), " ", AppendShellWord);
   // An action without arguments, such as a remote run of Rudder, is defined by the node's policy.

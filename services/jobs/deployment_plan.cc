@@ -13,6 +13,7 @@
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/deployment_content.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/jobs/build_plan.h"
 
 namespace muster {
 namespace {
@@ -39,10 +40,30 @@ absl::Status CheckSourceFields(const v1::CreateDeploymentRequest& request,
   if (request.force() && !has_source) {
     return errors::InvalidDeployment("force is for retry_of and destroys");
   }
+  if (has_source && command.container().has_build()) {
+    return errors::InvalidDeployment("a build neither retries nor destroys a deployment");
+  }
   if (has_source && command.targets().all()) {
     return errors::InvalidDeployment("a retry and a destruction name their nodes");
   }
   return absl::OkStatus();
+}
+
+// Sets what `*deployment` has of the content of its command.
+absl::Status ReadContent(DocumentStore& documents, const v1::Command& command,
+                         v1::Deployment* deployment) {
+  const v1::Command::Deployment& content = command.container().deployment();
+  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(content));
+  if (resolved.image() != command.container().image()) {
+    return errors::InvalidDeployment("its image is not that of its documents");
+  }
+  DescribeContent(content, resolved, deployment);
+  deployment->set_deployment(content.deployment());
+  RETURN_IF_ERROR(
+      CheckStored(documents, DocumentKind::kType, deployment->type(), content.type_document()));
+  if (!resolved.own) return absl::OkStatus();
+  return CheckStored(documents, DocumentKind::kTemplate, deployment->template_(),
+                     content.template_document());
 }
 
 // Returns the URI of the certificate that signed the command, unverified.
@@ -58,8 +79,14 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
 
 absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretStore& secrets,
                                                   const v1::PlanDeploymentRequest& request) {
+  if (request.has_build()) {
+    if (!request.template_().empty() || !request.type().empty()) {
+      return errors::InvalidBuild("template and type are not set with a build");
+    }
+    return PlanBuild(documents, request.build());
+  }
   if (request.template_().empty() == request.type().empty()) {
-    return errors::InvalidParameters("exactly one of template and type must be set");
+    return errors::InvalidParameters("exactly one of template, type and build must be set");
   }
   v1::DeploymentPlan plan;
   v1::Command::Deployment& deployment = *plan.mutable_deployment();
@@ -78,7 +105,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, Secr
   ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kType, type));
   deployment.set_type_document(std::move(stored.document));
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
-  plan.set_image(resolved.type.image);
+  plan.set_image(resolved.image());
   if (resolved.limits.time) ToProto(*resolved.limits.time, plan.mutable_time_limit());
   v1::Deployment description;
   DescribeContent(deployment, resolved, &description);
@@ -95,8 +122,9 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
     return errors::InvalidDeployment("its command cannot be parsed");
   }
   RETURN_IF_ERROR(CheckCommand(command));
-  if (command.action() != kDeploymentAction) {
-    return errors::InvalidDeployment("the action of its command is not \"deployment\"");
+  if (command.action() != kDeploymentAction && command.action() != kBuildAction) {
+    return errors::InvalidDeployment(
+        "the action of its command is neither \"deployment\" nor \"build\"");
   }
   // A pending deployment takes a place until then.
   if (FromProto(command.not_after()) > now + kMaxAhead) {
@@ -106,21 +134,10 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
   if (signer != caller) {
     return errors::CommandRefused("it was signed by another than the caller");
   }
-  const v1::Command::Deployment& content = command.container().deployment();
-  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(content));
-  if (resolved.type.image != command.container().image()) {
-    return errors::InvalidDeployment("its image is not that of the type");
-  }
   RETURN_IF_ERROR(CheckSourceFields(request, command));
   v1::Deployment deployment;
-  DescribeContent(content, resolved, &deployment);
-  RETURN_IF_ERROR(
-      CheckStored(documents, DocumentKind::kType, deployment.type(), content.type_document()));
-  if (resolved.own) {
-    RETURN_IF_ERROR(CheckStored(documents, DocumentKind::kTemplate, deployment.template_(),
-                                content.template_document()));
-  }
-  deployment.set_deployment(content.deployment());
+  RETURN_IF_ERROR(command.container().has_build() ? ReadBuild(documents, command, &deployment)
+                                                  : ReadContent(documents, command, &deployment));
   deployment.set_job(command.job());
   deployment.set_state(v1::DEPLOYMENT_STATE_PENDING);
   deployment.set_created_by(caller);

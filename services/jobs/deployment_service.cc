@@ -34,10 +34,10 @@ absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
   if (request.retry_of().empty() && request.destroys().empty()) {
     return muster::PlanDeployment(parts_.documents, parts_.secrets, request);
   }
-  if (!request.template_().empty() || !request.type().empty() ||
+  if (!request.template_().empty() || !request.type().empty() || request.has_build() ||
       (!request.retry_of().empty() && !request.destroys().empty())) {
     return errors::InvalidParameters(
-        "only one of template, type, retry_of and destroys may be set");
+        "only one of template, type, build, retry_of and destroys may be set");
   }
   for (const std::string& node : request.nodes()) RETURN_IF_ERROR(ValidateName("node", node));
   ASSIGN_OR_RETURN(const auto source,

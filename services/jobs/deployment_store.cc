@@ -15,6 +15,7 @@
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/built_version.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/content_rows.h"
 #include "services/jobs/deployment_node.h"
@@ -372,6 +373,7 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
           message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
         } else if (message->succeeded() == message->targets()) {
           message->set_state(v1::DEPLOYMENT_STATE_SUCCEEDED);
+          if (message->has_build()) StoreBuiltVersion(db, id, message);
         } else {
           message->set_state(v1::DEPLOYMENT_STATE_FAILED);
           message->set_problem(absl::StrCat("it succeeded on ", message->succeeded(), " of ",

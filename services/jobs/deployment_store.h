@@ -107,7 +107,9 @@ class DeploymentStore {
   absl::Status AddRecords(const std::string& deployment, const v1::WatchJobResponse& response,
                           const ResolvedDeployment* content);
 
-  // Ends a deployment whose job has ended, in the state that follows from its nodes.
+  // Ends a deployment whose job has ended, in the state that follows from its nodes. That of a
+  // build that succeeded creates the version of its template in the same transaction
+  // (built_version.h).
   absl::Status EndWithJob(const std::string& deployment, const v1::Job& job);
 
   // Ends a cancelled deployment whose command will not run.

@@ -107,6 +107,7 @@ absl::StatusOr<v1::Command> SourceCommand(const DeploymentSource& source) {
   if (state == v1::DEPLOYMENT_STATE_PENDING || state == v1::DEPLOYMENT_STATE_RUNNING) {
     return errors::DeploymentNotEnded(id);
   }
+  if (source.message.has_build()) return errors::BuildNotRetriable(id);
   if (!source.request.has_command()) return errors::CommandNotKept(id);
   return CommandOf(source.request);
 }

@@ -35,16 +35,6 @@ StoredDocument Read(Rows& rows) {
   return found;
 }
 
-std::optional<StoredDocument> ReadVersion(Connection& db, DocumentKind kind,
-                                          const std::string& name, const std::string& version) {
-  Rows rows = db.Query(
-      "SELECT name, version, document, created_by, created_at FROM documents "
-      "WHERE kind = ? AND name = ? AND rank = ?",
-      kind, name, VersionSortKey(version));
-  if (!rows.Next()) return std::nullopt;
-  return Read(rows);
-}
-
 // A release has a key that ends with "~".
 std::optional<StoredDocument> ReadNewest(Connection& db, DocumentKind kind,
                                          const VersionReference& reference) {
@@ -67,11 +57,37 @@ int64_t CountVersions(Connection& db, DocumentKind kind, const std::string& crea
 
 }  // namespace
 
+std::optional<StoredDocument> FindVersion(Connection& db, DocumentKind kind,
+                                          const std::string& name, const std::string& version) {
+  Rows rows = db.Query(
+      "SELECT name, version, document, created_by, created_at FROM documents "
+      "WHERE kind = ? AND name = ? AND rank = ?",
+      kind, name, VersionSortKey(version));
+  if (!rows.Next()) return std::nullopt;
+  return Read(rows);
+}
+
+absl::Status AddVersion(Connection& db, DocumentKind kind, const StoredDocument& document,
+                        int64_t max_versions) {
+  const std::string kinds = absl::StrCat(ToAbsl(NameOf(kind)), "s");
+  if (CountVersions(db, kind, "") >= max_versions) {
+    return errors::TooManyVersions(kinds, max_versions);
+  }
+  if (CountVersions(db, kind, document.created_by) >= max_versions / 2) {
+    return errors::TooManyVersions(absl::StrCat(kinds, " of ", document.created_by),
+                                   max_versions / 2);
+  }
+  db.Run("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", kind, document.name,
+         VersionSortKey(document.version), document.version, document.document, document.created_by,
+         document.created_at);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<StoredDocument> DocumentStore::Put(DocumentKind kind,
                                                   const StoredDocument& document) {
   StoredDocument stored = document;
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
-    if (auto found = ReadVersion(db, kind, document.name, document.version)) {
+    if (auto found = FindVersion(db, kind, document.name, document.version)) {
       if (found->document != document.document) {
         return errors::VersionExists(NameOf(kind),
                                      absl::StrCat(document.name, "@", document.version));
@@ -79,19 +95,8 @@ absl::StatusOr<StoredDocument> DocumentStore::Put(DocumentKind kind,
       stored = *std::move(found);
       return absl::OkStatus();
     }
-    const std::string kinds = absl::StrCat(ToAbsl(NameOf(kind)), "s");
-    if (CountVersions(db, kind, "") >= max_versions_) {
-      return errors::TooManyVersions(kinds, max_versions_);
-    }
-    if (CountVersions(db, kind, document.created_by) >= max_versions_ / 2) {
-      return errors::TooManyVersions(absl::StrCat(kinds, " of ", document.created_by),
-                                     max_versions_ / 2);
-    }
     stored = document;
-    db.Run("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", kind, document.name,
-           VersionSortKey(document.version), document.version, document.document,
-           document.created_by, document.created_at);
-    return absl::OkStatus();
+    return AddVersion(db, kind, document, max_versions_);
   }));
   return stored;
 }
@@ -102,7 +107,7 @@ absl::StatusOr<StoredDocument> DocumentStore::Find(DocumentKind kind, std::strin
   std::optional<StoredDocument> found;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     found = parsed->version.empty() ? ReadNewest(db, kind, *parsed)
-                                    : ReadVersion(db, kind, parsed->name, parsed->version);
+                                    : FindVersion(db, kind, parsed->name, parsed->version);
     return absl::OkStatus();
   }));
   if (!found) return NotFound(kind, reference);

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/local_database.h"
 
 namespace muster {
@@ -27,6 +28,13 @@ struct StoredDocument {
   std::string created_by;
   int64_t created_at = 0;  // microseconds
 };
+
+// For other transactions with the documents: return a whole version, and store a new one.
+// RESOURCE_EXHAUSTED (TOO_MANY_VERSIONS).
+std::optional<StoredDocument> FindVersion(sqlite::Connection& db, DocumentKind kind,
+                                          const std::string& name, const std::string& version);
+absl::Status AddVersion(sqlite::Connection& db, DocumentKind kind, const StoredDocument& document,
+                        int64_t max_versions);
 
 // A version never changes, and is never removed. Thread-safe; calls wait for the disk.
 class DocumentStore {

@@ -9,22 +9,12 @@
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/canonical_document.h"
 #include "services/common/templates/documents.h"
-#include "services/common/templates/exact_json.h"
-#include "services/common/templates/resolved_deployment.h"
-#include "services/common/templates/yaml_to_json.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
 namespace {
-
-// Returns the document as JSON with sorted names.
-absl::StatusOr<std::string> Canonical(const std::string& text) {
-  ASSIGN_OR_RETURN(const nlohmann::json json, YamlToJson(text));
-  std::string document = ExactJsonText(json);
-  if (document.size() > kMaxDocument) return errors::DocumentTooLarge(kMaxDocument >> 10);
-  return document;
-}
 
 template <typename Message>
 void FillCommon(const StoredDocument& stored, Message* message) {
@@ -51,6 +41,8 @@ absl::Status Fill(const StoredDocument& stored, v1::Template* message) {
   FillCommon(stored, message);
   message->set_description(own.description);
   message->set_type(own.type);
+  message->set_image(own.image);
+  if (!own.image.empty()) *message->mutable_source() = own.source;
   return absl::OkStatus();
 }
 
@@ -87,7 +79,7 @@ absl::StatusOr<StoredDocument> TemplateService::Store(Call& call, DocumentKind k
 absl::Status TemplateService::StoreType(Call& call, const std::string& text,
                                         v1::TemplateType* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  ASSIGN_OR_RETURN(std::string document, Canonical(text));
+  ASSIGN_OR_RETURN(std::string document, CanonicalDocument(text));
   ASSIGN_OR_RETURN(TypeDocument type, ReadType(document));
   ASSIGN_OR_RETURN(const auto stored, Store(call, DocumentKind::kType, std::move(type.name),
                                             std::move(type.version), std::move(document)));
@@ -98,8 +90,9 @@ absl::Status TemplateService::StoreType(Call& call, const std::string& text,
 absl::Status TemplateService::StoreTemplate(Call& call, const std::string& text,
                                             v1::Template* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  ASSIGN_OR_RETURN(std::string document, Canonical(text));
+  ASSIGN_OR_RETURN(std::string document, CanonicalDocument(text));
   ASSIGN_OR_RETURN(TemplateDocument own, ReadTemplate(document));
+  if (!own.image.empty()) return errors::SetByBuild("image");
   ASSIGN_OR_RETURN(const StoredDocument of_type, store_.Find(DocumentKind::kType, own.type));
   ASSIGN_OR_RETURN(const TypeDocument type, ReadType(of_type.document));
   RETURN_IF_ERROR(MergeTemplate(type, own).status());

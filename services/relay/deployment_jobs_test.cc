@@ -90,6 +90,9 @@ class DeploymentJobsTest : public ::testing::Test {
       deployment.set_action("deploy");
       deployment.set_type_document("{}");
     }
+    if (action == kBuildAction) {
+      command.mutable_container()->mutable_build()->set_build(RandomHex(16));
+    }
     ToProto(absl::Now() - absl::Minutes(1), command.mutable_not_before());
     ToProto(absl::Now() + absl::Minutes(5), command.mutable_not_after());
     command.mutable_time_limit()->set_seconds(60);
@@ -136,8 +139,11 @@ TEST_F(DeploymentJobsTest, JobsServiceSubmitsDeploymentsAlone) {
     EXPECT_EQ(ReasonOf(SubmitAs(jobs_service_, Signed(command)).status()), "COMMAND_REFUSED");
     EXPECT_EQ(ReasonOf(Get(command.job()).status()), "JOB_NOT_FOUND");
   }
-  const auto submitted = SubmitAs(jobs_service_, Signed(CommandOf(kDeploymentAction)));
-  EXPECT_TRUE(submitted.ok()) << submitted.status();
+  for (const std::string_view action : {kDeploymentAction, kBuildAction}) {
+    const auto submitted = SubmitAs(jobs_service_, Signed(CommandOf(action)));
+    EXPECT_TRUE(submitted.ok()) << submitted.status();
+    EXPECT_TRUE(CancelAs(jobs_service_, CancelRequest(submitted->job())).ok());
+  }
 }
 
 TEST_F(DeploymentJobsTest, JobsServiceCancelsDeploymentsAlone) {

@@ -1,6 +1,7 @@
 #include "services/relay/job_service.h"
 
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,11 @@ namespace {
 
 constexpr int kMaxPage = 1'000;
 constexpr size_t kUsualPage = 100;
+
+// Returns whether the jobs service may submit and cancel commands with this action.
+bool IsOfDeployments(std::string_view action) {
+  return action == kDeploymentAction || action == kBuildAction;
+}
 
 }  // namespace
 
@@ -55,7 +61,7 @@ absl::StatusOr<JobService::Submission> JobService::Verify(
                    VerifyCommand(request.command(), *authority, caller.fleet, parts_.clock.Now()));
   // The jobs service submits the deployments that operators have signed.
   const bool is_deployment =
-      RoleOf(caller) == Role::kJobs && verified.command.action() == kDeploymentAction;
+      RoleOf(caller) == Role::kJobs && IsOfDeployments(verified.command.action());
   if (!is_deployment && !(verified.signer == caller)) {
     return errors::CommandRefused("it was signed by another than the caller");
   }
@@ -143,7 +149,7 @@ absl::StatusOr<JobChange> JobService::CancelDeployment(Call& call, JobBoard& boa
                                 request.actor());
   }
   RETURN_IF_ERROR(found.status());
-  if (found->job.action() != kDeploymentAction) return errors::NotADeployment(request.job());
+  if (!IsOfDeployments(found->job.action())) return errors::NotADeployment(request.job());
   return board.Cancel(request.job(), request.actor());
 }
 

@@ -36,7 +36,8 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                         .sign = SignerOfFolder(options.identity_folder, folder.fleet),
                         .docker_socket = options.docker_socket,
                         .contents = &node->contents_,
-                        .secrets = node->secrets_.get()};
+                        .secrets = node->secrets_.get(),
+                        .registry_credentials = options.registry_credentials};
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
                        MutexLock lock(n->mutex_);

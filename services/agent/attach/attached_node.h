@@ -30,6 +30,7 @@ struct AttachedNodeOptions {
   std::string identity_folder;
   size_t parallel = 16;  // commands at the same time; more wait
   std::string docker_socket = "/var/run/docker.sock";
+  std::string registry_credentials;  // as in JobRunnerOptions
   // As in AttachClientOptions.
   absl::Duration first_back_off = absl::Seconds(5);
   absl::Duration return_after = absl::Minutes(5);

@@ -68,7 +68,8 @@ absl::Status RunAttached(const AttachOptions& options) {
                    AttachedNode::Start({.folder = std::move(node),
                                         .identity_folder = identity,
                                         .parallel = options.parallel,
-                                        .docker_socket = options.docker_socket},
+                                        .docker_socket = options.docker_socket,
+                                        .registry_credentials = options.registry_credentials},
                                        collections, {SystemClock(), *timers, background}));
   signals.Wait();
   Log(LogLevel::kInfo, "stopping");

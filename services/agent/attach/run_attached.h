@@ -12,9 +12,10 @@
 namespace muster {
 
 struct AttachOptions {
-  std::string folder;         // made by `muster node join`
-  size_t parallel = 16;       // commands at the same time; more wait
-  std::string docker_socket;  // of the daemon that runs containers
+  std::string folder;                // made by `muster node join`
+  size_t parallel = 16;              // commands at the same time; more wait
+  std::string docker_socket;         // of the daemon that runs containers
+  std::string registry_credentials;  // a file; it need not exist
   // The limits of committed results that are kept (kept_results.h).
   int64_t max_kept_bytes = int64_t{1} << 30;
   absl::Duration max_kept_age = absl::Hours(24);

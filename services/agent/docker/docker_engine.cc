@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <type_traits>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -10,9 +9,10 @@
 #include "absl/strings/str_split.h"
 #include "nlohmann/json.hpp"
 #include "services/agent/docker/daemon_log.h"
+#include "services/agent/docker/engine_json.h"
+#include "services/agent/docker/progress_lines.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
-#include "services/common/base/utf8.h"
 #include "services/common/errors/docker.h"
 #include "services/common/rpc/https_handle.h"
 
@@ -26,39 +26,8 @@ using Json = nlohmann::json;
 constexpr int kOldestMinor = 40;
 constexpr int kNewestMinor = 44;
 constexpr absl::Duration kCallLimit = absl::Seconds(30);
-constexpr size_t kMaxProgressLine = size_t{64} << 10;
-constexpr size_t kMaxErrorText = size_t{1} << 10;
 constexpr int64_t kMemoryFolder = int64_t{64} << 20;
 constexpr int kAnyUser = 01777;  // may write to it, as to /tmp
-
-// Returns the member of an object if it has the type of `value`, otherwise `value`.
-template <typename T>
-T Member(const Json& object, const char* name, T value) {
-  if (!object.is_object()) return value;
-  const auto found = object.find(name);
-  if (found == object.end()) return value;
-  if constexpr (std::is_same_v<T, bool>) {
-    return found->is_boolean() ? found->get<bool>() : value;
-  } else if constexpr (std::is_integral_v<T>) {
-    return found->is_number_integer() ? found->get<T>() : value;
-  } else {
-    return found->is_string() ? found->get<T>() : value;
-  }
-}
-
-Json Object(const Json& object, const char* name) {
-  return object.is_object() && object.contains(name) && object[name].is_object() ? object[name]
-                                                                                 : Json::object();
-}
-
-std::map<std::string, std::string> Labels(const Json& object) {
-  std::map<std::string, std::string> labels;
-  const Json found = Object(object, "Labels");
-  for (const auto& [name, value] : found.items()) {
-    if (value.is_string()) labels[name] = value.get<std::string>();
-  }
-  return labels;
-}
 
 // Returns a time of RFC 3339. Docker writes year 1 for one that has not come.
 std::optional<absl::Time> TimeOf(const Json& object, const char* name) {
@@ -183,34 +152,38 @@ absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
   if (answer.code == 404) return errors::ImageNotFound(image);
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /images", std::move(answer.body)));
   ImageInfo info{.id = Member<std::string>(json, "Id", "")};
-  const Json volumes = Object(Object(json, "Config"), "Volumes");
+  const Json volumes = ObjectIn(ObjectIn(json, "Config"), "Volumes");
   for (const auto& [path, nothing] : volumes.items()) info.volumes.push_back(path);
+  info.has_triggers = !TextsIn(ObjectIn(json, "Config"), "OnBuild").empty();
   return info;
+}
+
+absl::StatusOr<ImageInfo> DockerEngine::ProvideImage(const std::string& image, absl::Duration limit,
+                                                     const std::function<bool()>& stopped) {
+  auto found = FindImage(image);
+  if (!absl::IsNotFound(found.status()) || image.find('@') == std::string::npos) return found;
+  RETURN_IF_ERROR(PullImage(image, limit, stopped));
+  return FindImage(image);
+}
+
+absl::StatusOr<std::string> DockerEngine::AuthHeader(std::string_view image) const {
+  ASSIGN_OR_RETURN(const std::string value, credentials_.HeaderFor(image));
+  return absl::StrCat("X-Registry-Auth: ", value);
 }
 
 absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration limit,
                                      const std::function<bool()>& stopped) {
   ASSIGN_OR_RETURN(std::string path,
                    PathOf(absl::StrCat("/images/create?fromImage=", UrlEscaped(image))));
-  // The daemon reports progress and errors as JSON objects, a line each, after a status of 200.
-  std::string line;
-  std::string failure;
-  EngineTransfer transfer(socket_, {"POST", std::move(path), ""}, [&](std::string_view piece) {
-    for (const char c : piece) {
-      if (c != '\n') {
-        if (line.size() < kMaxProgressLine) line.push_back(c);
-        continue;
-      }
-      const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-      if (auto error = Member<std::string>(json, "error", ""); !error.empty()) {
-        failure = std::move(error);
-      }
-      line.clear();
-    }
-    return absl::OkStatus();
-  });
+  ASSIGN_OR_RETURN(std::string header, AuthHeader(image));
+  ProgressLines lines;
+  EngineTransfer transfer(socket_, {"POST", std::move(path), "", {std::move(header)}},
+                          [&](std::string_view piece) {
+                            lines.Feed(piece);
+                            return absl::OkStatus();
+                          });
   const absl::Status status = transfer.Perform(limit, stopped);
-  if (!failure.empty()) return errors::ImagePullFailed(image, CutUtf8(failure, kMaxErrorText));
+  if (!lines.failure().empty()) return errors::ImagePullFailed(image, lines.failure());
   if (status.ok()) return status;
   return errors::ImagePullFailed(image, ToStd(status.message()));
 }
@@ -238,7 +211,7 @@ absl::StatusOr<ContainerState> DockerEngine::InspectContainer(const std::string&
   Answer answer = Call("GET", absl::StrCat("/containers/", container, "/json"));
   if (answer.code == 404) return errors::ContainerNotFound(container);
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /containers", std::move(answer.body)));
-  const Json state = Object(json, "State");
+  const Json state = ObjectIn(json, "State");
   ContainerState found;
   found.id = Member<std::string>(json, "Id", "");
   found.status = Member<std::string>(state, "Status", "");
@@ -247,8 +220,8 @@ absl::StatusOr<ContainerState> DockerEngine::InspectContainer(const std::string&
   found.error = Member<std::string>(state, "Error", "");
   found.started = TimeOf(state, "StartedAt");
   found.finished = TimeOf(state, "FinishedAt");
-  found.labels = Labels(Object(json, "Config"));
-  const Json log = Object(Object(Object(json, "HostConfig"), "LogConfig"), "Config");
+  found.labels = LabelsIn(ObjectIn(json, "Config"));
+  const Json log = ObjectIn(ObjectIn(ObjectIn(json, "HostConfig"), "LogConfig"), "Config");
   if (!absl::SimpleAtoi(Member<std::string>(log, "max-size", ""), &found.log_file_size)) {
     found.log_file_size = 0;
   }
@@ -272,7 +245,7 @@ absl::StatusOr<std::vector<ContainerState>> DockerEngine::ListContainers(std::st
     ContainerState container;
     container.id = Member<std::string>(entry, "Id", "");
     container.status = Member<std::string>(entry, "State", "");
-    container.labels = Labels(entry);
+    container.labels = LabelsIn(entry);
     if (!container.id.empty()) containers.push_back(std::move(container));
   }
   return containers;

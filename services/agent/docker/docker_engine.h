@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/agent/docker/engine_transfer.h"
+#include "services/agent/docker/registry_credentials.h"
 #include "services/common/base/mutex.h"
 
 namespace muster {
@@ -63,6 +64,7 @@ struct ContainerState {
 struct ImageInfo {
   std::string id;
   std::vector<std::string> volumes;  // paths at which its containers would write to the disk
+  bool has_triggers = false;         // ONBUILD instructions, which a build on top of it executes
 };
 
 struct EngineInfo {
@@ -73,15 +75,17 @@ struct EngineInfo {
   bool live_restore = false;
 };
 
-// The daemon of one socket. Containers of jobs are never restarted or removed by the daemon, have a
-// read-only root, no capabilities and no way to get more rights. Thread-safe; every call blocks on
-// the daemon, for at most 30 s if it states no other limit.
+// The daemon of one socket, with the credentials of registries in a file. Containers of jobs are
+// never restarted or removed by the daemon, have a read-only root, no capabilities and no way to
+// get more rights. Thread-safe; every call blocks on the daemon, for at most 30 s if it states no
+// other limit.
 //
 // All calls fail with DOCKER_UNREACHABLE, DOCKER_TOO_OLD, DOCKER_FAILED and DOCKER_ANSWER_INVALID.
 // Source: Docker Engine API 1.41, https://docs.docker.com/reference/api/engine/version/v1.41.
 class DockerEngine {
  public:
-  explicit DockerEngine(std::string socket) : socket_(std::move(socket)) {}
+  explicit DockerEngine(std::string socket, std::string credentials_file = "")
+      : socket_(std::move(socket)), credentials_(std::move(credentials_file)) {}
 
   const std::string& socket() const { return socket_; }
 
@@ -90,10 +94,14 @@ class DockerEngine {
   // NOT_FOUND (IMAGE_NOT_FOUND).
   absl::StatusOr<ImageInfo> FindImage(const std::string& image);
 
-  // Pulls an image from its registry, without credentials. IMAGE_PULL_FAILED. Blocks for at most
-  // `limit`, and at most a second longer than `stopped` returns false.
+  // Pulls an image from its registry. IMAGE_PULL_FAILED, REGISTRY_CREDENTIALS_UNUSABLE. Blocks for
+  // at most `limit`, and at most a second longer than `stopped` returns false.
   absl::Status PullImage(const std::string& image, absl::Duration limit,
                          const std::function<bool()>& stopped);
+
+  // Returns the image, after a pull if the node lacks it. The errors of both.
+  absl::StatusOr<ImageInfo> ProvideImage(const std::string& image, absl::Duration limit,
+                                         const std::function<bool()>& stopped);
 
   // Creates a container that is not started, and returns its id. ALREADY_EXISTS (CONTAINER_EXISTS),
   // NOT_FOUND (IMAGE_NOT_FOUND).
@@ -119,6 +127,10 @@ class DockerEngine {
   // Returns the path of a call, such as "/v1.41/info" for "/info", for a transfer of the caller.
   absl::StatusOr<std::string> PathOf(std::string_view call) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns the header of a transfer with the credentials for the registry of an image or
+  // repository. REGISTRY_CREDENTIALS_UNUSABLE.
+  absl::StatusOr<std::string> AuthHeader(std::string_view image) const;
+
  private:
   struct Answer {
     long code = 0;  // of HTTP; 0: none
@@ -127,6 +139,7 @@ class DockerEngine {
   Answer Call(std::string_view method, std::string_view call, std::string body = "");
 
   const std::string socket_;
+  const RegistryCredentials credentials_;
   Mutex mutex_;
   std::string version_ ABSL_GUARDED_BY(mutex_);  // "/v1.41"; empty until the daemon has answered
 };

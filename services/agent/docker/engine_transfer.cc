@@ -32,19 +32,40 @@ EngineTransfer::EngineTransfer(std::string socket, EngineRequest request, BodySi
   curl_easy_setopt(c, CURLOPT_URL, absl::StrCat("http://docker", request_.path).c_str());
   curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT, kConnectSeconds);
   curl_easy_setopt(c, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
-  if (request_.method == "POST") {
-    curl_easy_setopt(c, CURLOPT_POST, 1L);
-    curl_easy_setopt(c, CURLOPT_POSTFIELDS, request_.body.c_str());
-    curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
-    AddHeader(headers_, "Content-Type: application/json");
-    AddHeader(headers_, "Expect:");  // no wait for 100 Continue
-    curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers_.get());
-  }
+  for (const std::string& header : request_.headers) AddHeader(headers_, header);
+  if (request_.method == "POST") SetBody();
+  if (headers_ != nullptr) curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers_.get());
   curl_easy_setopt(c, CURLOPT_WRITEDATA, this);
   curl_easy_setopt(
       c, CURLOPT_WRITEFUNCTION, +[](char* data, size_t, size_t size, void* self) {
         return static_cast<EngineTransfer*>(self)->Receive({data, size});
       });
+}
+
+void EngineTransfer::SetBody() {
+  CURL* const c = curl();
+  curl_easy_setopt(c, CURLOPT_POST, 1L);
+  AddHeader(headers_, "Expect:");  // no wait for 100 Continue
+  if (!request_.tar) {
+    AddHeader(headers_, "Content-Type: application/json");
+    curl_easy_setopt(c, CURLOPT_POSTFIELDS, request_.body.c_str());
+    curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+    return;
+  }
+  AddHeader(headers_, "Content-Type: application/x-tar");
+  AddHeader(headers_, "Transfer-Encoding: chunked");
+  curl_easy_setopt(c, CURLOPT_READDATA, this);
+  curl_easy_setopt(
+      c, CURLOPT_READFUNCTION, +[](char* buffer, size_t, size_t size, void* self) {
+        return static_cast<EngineTransfer*>(self)->Send({buffer, size});
+      });
+}
+
+size_t EngineTransfer::Send(std::span<char> buffer) {
+  const auto sent = request_.tar(buffer);
+  if (sent.ok()) return *sent;
+  sink_error_ = sent.status();
+  return CURL_READFUNC_ABORT;
 }
 
 long EngineTransfer::code() const {

@@ -5,8 +5,10 @@
 #include <curl/curl.h>
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -16,9 +18,12 @@
 namespace muster {
 
 struct EngineRequest {
-  std::string method;  // GET, POST or DELETE
-  std::string path;    // with the version of the API and the query
-  std::string body;    // JSON; empty: none
+  std::string method;                     // GET, POST or DELETE
+  std::string path;                       // with the version of the API and the query
+  std::string body;                       // JSON; empty: none
+  std::vector<std::string> headers = {};  // further ones, "Name: value"; they appear in no error
+  // A tar instead of `body`, for POST. Fills the buffer with the next bytes; 0: the end.
+  std::function<absl::StatusOr<size_t>(std::span<char> buffer)> tar = {};
 };
 
 // One request and its answer so far. libcurl refers to it: it stays where it is. Not thread-safe.
@@ -37,7 +42,8 @@ class EngineTransfer {
   long code() const;
 
   // Returns the error of a transfer that libcurl ended with `code`: DOCKER_UNREACHABLE, the error
-  // of the sink, or DOCKER_FAILED with the daemon's message for a status of 400 and more.
+  // of the sink or of `tar`, or DOCKER_FAILED with the daemon's message for a status of 400 and
+  // more.
   absl::Status ResultOf(CURLcode code) const;
 
   // Returns the beginning of the daemon's message in an answer of 400 and more.
@@ -49,6 +55,8 @@ class EngineTransfer {
 
  private:
   size_t Receive(std::string_view piece);
+  size_t Send(std::span<char> buffer);
+  void SetBody();
 
   const std::string socket_;
   const EngineRequest request_;
@@ -56,7 +64,7 @@ class EngineTransfer {
   const Curl curl_;
   HeaderList headers_;
   std::string error_body_;
-  absl::Status sink_error_;
+  absl::Status sink_error_;  // or that of `tar`
 };
 
 // Executes a request and returns the body of its answer, at most 16 MiB. Fails as

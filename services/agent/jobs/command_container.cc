@@ -33,15 +33,6 @@ constexpr absl::Duration kOutputGrace = absl::Seconds(30);
 
 absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
-// Returns the image, after a pull if the node lacks it.
-absl::StatusOr<ImageInfo> ProvideImage(DockerEngine& engine, const JobPlan& plan,
-                                       const std::function<bool()>& stopped) {
-  auto found = engine.FindImage(plan.image);
-  if (!absl::IsNotFound(found.status()) || plan.image.find('@') == std::string::npos) return found;
-  RETURN_IF_ERROR(engine.PullImage(plan.image, plan.time_limit, stopped));
-  return engine.FindImage(plan.image);
-}
-
 ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& options,
                      const ImageInfo& image) {
   ContainerSpec spec;
@@ -86,7 +77,8 @@ CommandContainer::CommandContainer(Options options)
 
 absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
     const JobPlan& plan, Options options, const std::function<absl::Status()>& note) {
-  ASSIGN_OR_RETURN(const auto image, ProvideImage(options.engine, plan, options.stopped));
+  ASSIGN_OR_RETURN(const auto image,
+                   options.engine.ProvideImage(plan.image, plan.time_limit, options.stopped));
   if (options.stopped()) return errors::ContainerNotStarted("it was stopped before the start");
   RETURN_IF_ERROR(note());
   std::unique_ptr<CommandContainer> container(new CommandContainer(std::move(options)));

@@ -13,9 +13,11 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/contents.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/errors/templates.h"
 #include "services/common/identity/command_revocations.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/build_content.h"
 #include "services/common/templates/files.h"
 #include "services/common/templates/resolved_deployment.h"
 
@@ -47,11 +49,23 @@ CommandRequest RequestOf(const v1::Command& command, const Identity& signer) {
   return request;
 }
 
+absl::StatusOr<CommandRule> RuleForBuild(const NodePolicy& policy, const v1::Command& command,
+                                         CommandRequest request) {
+  const v1::Command::Build& build = command.container().build();
+  ASSIGN_OR_RETURN(const ResolvedBuild resolved, ResolveBuild(build));
+  if (resolved.type.image != command.container().image()) {
+    return errors::DeploymentImageDiffers(command.container().image(), resolved.type.image);
+  }
+  request.repository = build.repository();
+  return policy.Allow(request);
+}
+
 // Returns the rule of the policy that admits the command. That of a deployment has the limits of
 // its documents.
 absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command& command,
                                     const Identity& signer) {
   CommandRequest request = RequestOf(command, signer);
+  if (command.container().has_build()) return RuleForBuild(policy, command, std::move(request));
   if (!command.container().has_deployment()) return policy.Allow(request);
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(command.container().deployment()));
   request.action = ActionOf(resolved.type);

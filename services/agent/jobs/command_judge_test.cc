@@ -10,6 +10,7 @@
 #include "services/agent/jobs/job_plan.h"
 #include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
+#include "services/common/templates/template_source.h"
 #include "testing/fixtures/test_commands.h"
 
 namespace muster {
@@ -234,6 +235,62 @@ TEST_F(DeploymentJudgeTest, FilesThatAreNotInTheCommandAreBoundedByThePolicy) {
   EXPECT_EQ(Judge(command).status, absl::OkStatus());
   file.set_size(file.size() + 1);
   ExpectRefused(Judge(command), "FILES_TOO_LARGE");
+}
+
+class BuildJudgeTest : public CommandJudgeTest {
+ protected:
+  BuildJudgeTest() {
+    SetPolicy(
+        "containers: [{images: ['a@*'], actions: [build], repositories: ['r.example/web*']}]");
+  }
+
+  static v1::Command Build() {
+    v1::Command command = TestCommands::Exec({});
+    TestCommands::SetTargets({kNode}, &command);
+    command.set_action("build");
+    command.mutable_container()->set_image(kImage);
+    v1::Command::Build& build = *command.mutable_container()->mutable_build();
+    build.set_build(std::string(32, 'd'));
+    build.set_type_document(absl::StrCat(
+        "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
+        kImage, "\nbuild: {folder: /work}\n"));
+    build.set_template_document(
+        "apiVersion: muster/v1\nkind: Template\nname: w\nversion: 1.0.0\ntype: t@1.0.0\n");
+    build.add_files()->set_path("index.html");
+    build.mutable_source()->set_kind("folder");
+    build.mutable_source()->set_sha256(SourceDigest(build.files()));
+    build.set_repository("r.example/web");
+    return command;
+  }
+
+  static inline const std::string kImage = "a@sha256:" + std::string(64, 'a');
+};
+
+TEST_F(BuildJudgeTest, BuildIsAdmittedForItsBaseAndRepository) {
+  const Verdict verdict = Judge(Build());
+  EXPECT_EQ(verdict.status, absl::OkStatus());
+  const JobPlan plan = MakeJobPlan(commands_.ForNode(Build(), kNode), verdict);
+  EXPECT_TRUE(plan.is_build);
+  EXPECT_EQ(plan.image, kImage);
+  v1::Command command = Build();
+  command.mutable_container()->mutable_build()->set_repository("r.example/other");
+  ExpectRefused(Judge(command), "POLICY_REFUSED");
+  SetPolicy("containers: [{images: ['b@*'], actions: [build], repositories: ['*']}]");
+  ExpectRefused(Judge(Build()), "POLICY_REFUSED");
+  SetPolicy("containers: [{images: ['*'], actions: [deployment, container, ad-hoc]}]");
+  ExpectRefused(Judge(Build()), "POLICY_REFUSED");
+}
+
+TEST_F(BuildJudgeTest, InvalidContentIsRefused) {
+  v1::Command command = Build();
+  command.mutable_container()->set_image("c@sha256:" + std::string(64, 'a'));
+  ExpectRefused(Judge(command), "INVALID_DOCUMENT");
+  command = Build();
+  command.mutable_container()->mutable_build()->mutable_files(0)->set_content("other");
+  ExpectRefused(Judge(command), "INVALID_BUILD");
+  command = Build();
+  command.mutable_container()->mutable_build()->mutable_files(0)->set_path("../index.html");
+  ExpectRefused(Judge(command), "INVALID_FILES");
 }
 
 }  // namespace

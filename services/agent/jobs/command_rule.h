@@ -41,6 +41,8 @@ struct CommandRule {
   std::vector<std::string> classes;
   // In a rule for containers: patterns of their images, and their limits.
   std::vector<std::string> images;
+  // For builds on top of these images: patterns of the repositories to which they are pushed.
+  std::vector<std::string> repositories;
   ContainerLimits container;
   std::vector<std::string> secrets;  // patterns of the names of secrets; empty: none
 };

@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "services/agent/docker/image_builder.h"
 #include "services/agent/jobs/command_container.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
@@ -34,6 +35,16 @@ absl::StatusOr<std::set<std::string>> SweepContainers(
         {{"job", job}, {"container", container.id}, {"error", removed}});
   }
   return left;
+}
+
+absl::Status SweepBuilds(DockerEngine& docker, const std::string& builder,
+                         absl::FunctionRef<bool(const std::string& job)> in_use) {
+  ImageBuilder images(docker);
+  ASSIGN_OR_RETURN(const auto jobs, images.ListJobs(builder));
+  for (const std::string& job : jobs) {
+    if (!in_use(job)) RETURN_IF_ERROR(images.Remove(job));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace muster

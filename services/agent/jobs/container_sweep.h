@@ -1,4 +1,4 @@
-// The removal of containers that jobs have left.
+// The removal of containers and images that jobs have left.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_CONTAINER_SWEEP_H_
 #define MUSTER_SERVICES_AGENT_JOBS_CONTAINER_SWEEP_H_
 
@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "services/agent/docker/docker_engine.h"
 
@@ -17,6 +18,11 @@ namespace muster {
 absl::StatusOr<std::set<std::string>> SweepContainers(
     DockerEngine& docker, const std::string& folder, const std::string& node,
     absl::FunctionRef<bool(const std::string& job)> in_use);
+
+// Removes the images of builds of this agent (BuilderOf) whose job is not `in_use`, as far as they
+// are not pulled images. Blocks as SweepContainers.
+absl::Status SweepBuilds(DockerEngine& docker, const std::string& builder,
+                         absl::FunctionRef<bool(const std::string& job)> in_use);
 
 }  // namespace muster
 

@@ -27,8 +27,8 @@ std::string_view ActionOf(const TypeDocument& type) {
 
 absl::Status ApplyDeployment(const ResolvedDeployment& resolved, const std::string& image,
                              CommandRule* rule) {
-  if (resolved.type.image != image) {
-    return errors::DeploymentImageDiffers(image, resolved.type.image);
+  if (resolved.image() != image) {
+    return errors::DeploymentImageDiffers(image, resolved.image());
   }
   if (resolved.type.network == kNoNetwork) {
     rule->container.network = kNoNetwork;

@@ -14,6 +14,7 @@ namespace {
 constexpr char kCommand = 'c';    // a serialised SignedCommand
 constexpr char kProcess = 'p';    // ProcessMark::ToText
 constexpr char kContainer = 'k';  // ContainerMark::ToText
+constexpr char kBuild = 'b';      // nothing
 constexpr char kDone = 'd';       // nothing
 
 // jobs.proto: a command has 128 KiB and a chain of 16 KiB.
@@ -103,6 +104,9 @@ absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {
       container_ = *std::move(mark);
       return absl::OkStatus();
     }
+    case kBuild:
+      build_started_ = true;
+      return absl::OkStatus();
     case kDone:
       done_ = true;
       return absl::OkStatus();
@@ -121,7 +125,7 @@ absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command)
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::Command::Deployment> NodeJobFolder::ReadDeployment() const {
+absl::StatusOr<v1::Command::Container> NodeJobFolder::ReadContainerOfCommand() const {
   v1::Command command;
   const auto end =
       Journal::Read(ops_, JobPath(folder_), [&](std::string_view entry, int64_t) -> absl::Status {
@@ -135,8 +139,19 @@ absl::StatusOr<v1::Command::Deployment> NodeJobFolder::ReadDeployment() const {
         return absl::OkStatus();
       });
   if (!end.ok()) return end.status();
-  if (!command.container().has_deployment()) return errors::JobOfNodeDamaged(folder_);
-  return std::move(*command.mutable_container()->mutable_deployment());
+  return std::move(*command.mutable_container());
+}
+
+absl::StatusOr<v1::Command::Deployment> NodeJobFolder::ReadDeployment() const {
+  ASSIGN_OR_RETURN(auto container, ReadContainerOfCommand());
+  if (!container.has_deployment()) return errors::JobOfNodeDamaged(folder_);
+  return std::move(*container.mutable_deployment());
+}
+
+absl::StatusOr<v1::Command::Build> NodeJobFolder::ReadBuild() const {
+  ASSIGN_OR_RETURN(auto container, ReadContainerOfCommand());
+  if (!container.has_build()) return errors::JobOfNodeDamaged(folder_);
+  return std::move(*container.mutable_build());
 }
 
 absl::Status NodeJobFolder::Note(char kind, std::string_view body) {
@@ -152,6 +167,11 @@ absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
 absl::Status NodeJobFolder::NoteContainer(const ContainerMark& mark) {
   container_ = mark;
   return Note(kContainer, mark.ToText());
+}
+
+absl::Status NodeJobFolder::NoteBuild() {
+  build_started_ = true;
+  return Note(kBuild, "");
 }
 
 absl::Status NodeJobFolder::SetDone() {

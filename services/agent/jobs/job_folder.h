@@ -22,7 +22,8 @@ namespace muster {
 // NODE_FOLDER/jobs/<job>/ contains two journals:
 //
 //   job       the signed command, which prevents a second run; the leader of its process group,
-//             written before the program starts, or its container; the ack of all records
+//             written before the program starts, or its container, or the start of its build; the
+//             ack of all records
 //   records   the records (record_outbox.h), until the root relay has all of them
 //
 // and the folder `state` of a deployment, while it runs (deployment_state.h).
@@ -55,7 +56,11 @@ class NodeJobFolder {
   const std::optional<ProcessMark>& process() const { return process_; }
   const std::optional<ContainerMark>& container() const { return container_; }
   // Returns whether the command may have started.
-  bool has_started() const { return process_.has_value() || container_.has_value(); }
+  bool has_started() const {
+    return process_.has_value() || container_.has_value() || build_started_;
+  }
+  // Returns whether the build of its image has begun.
+  bool build_started() const { return build_started_; }
   bool done() const { return done_; }
   const std::string& path() const { return folder_; }
   // Returns whether the command is that of a deployment.
@@ -63,9 +68,12 @@ class NodeJobFolder {
   // Reads the deployment of the command from the disk: it is too large to be kept in memory for
   // each job. DATA_LOSS (JOURNAL_DAMAGED, JOB_DAMAGED).
   absl::StatusOr<v1::Command::Deployment> ReadDeployment() const;
+  // Reads the build of the command in the same way.
+  absl::StatusOr<v1::Command::Build> ReadBuild() const;
 
   absl::Status NoteProcess(const ProcessMark& mark);
   absl::Status NoteContainer(const ContainerMark& mark);
+  absl::Status NoteBuild();
   // Closes and removes the log: the root relay has all records.
   absl::Status SetDone();
   // Removes the folder.
@@ -78,6 +86,7 @@ class NodeJobFolder {
   absl::Status Note(char kind, std::string_view body);
   absl::Status ReadEntry(std::string_view entry);
   absl::Status ReadCommand(const v1::SignedCommand& command);
+  absl::StatusOr<v1::Command::Container> ReadContainerOfCommand() const;
   absl::Status OpenLog(const std::string& job, const std::string& node);
 
   FileOps& ops_;
@@ -88,6 +97,7 @@ class NodeJobFolder {
   std::optional<ContainerMark> container_;
   bool has_command_ = false;
   bool has_deployment_ = false;
+  bool build_started_ = false;
   bool done_ = false;
   bool records_damaged_ = false;
   std::unique_ptr<Journal> journal_;  // null once it is done

@@ -31,6 +31,7 @@ JobPlan MakeJobPlan(const v1::JobCommand& command, const Verdict& verdict) {
   plan.keep_output = !verdict.command.discard_output();
   plan.image = verdict.command.container().image();
   plan.container = verdict.rule.container;
+  plan.is_build = verdict.command.container().has_build();
   if (verdict.command.container().has_deployment()) {
     const v1::Command::Deployment& deployment = verdict.command.container().deployment();
     plan.deployment = deployment.deployment();

@@ -25,6 +25,7 @@ struct JobPlan {
   std::string image;
   ContainerLimits container;
   std::string deployment;  // its id; empty for another command
+  bool is_build = false;   // `image` is that on which the built one is based
 };
 
 // Returns the target that names this node, otherwise any, which the judge refuses.

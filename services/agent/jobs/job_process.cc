@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "services/agent/jobs/build_command.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_process.h"
 #include "services/agent/jobs/process_mark.h"
@@ -56,9 +57,10 @@ std::string TimeLimitText(const JobPlan& plan) {
   return absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)));
 }
 
-v1::JobRecord TimeLimitFinal(const JobPlan& plan) {
+v1::JobRecord TimeLimitFinal(const JobPlan& plan, const std::string& doing = "") {
   return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-                     absl::StrCat("it ran for longer than ", TimeLimitText(plan)));
+                     absl::StrCat("it ran for longer than ", TimeLimitText(plan),
+                                  doing.empty() ? "" : ", while it ", doing));
 }
 
 // Docker, which also pulls the image, needed too long.
@@ -113,6 +115,7 @@ void JobProcess::Stop(JobStop why) {
 }
 
 absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink sink) {
+  if (plan_.is_build) return StartBuild(std::move(sink));
   if (plan_.image.empty()) {
     return CommandProcess::Start(plan_, job_, std::move(sink), [this](const ProcessMark& mark) {
       return folder_.NoteProcess(mark);
@@ -126,6 +129,16 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
     }
     return folder_.NoteContainer({BootId(), absl::Now(), SinceBoot(), plan_});
   });
+}
+
+absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::StartBuild(JobOutputSink sink) {
+  ASSIGN_OR_RETURN(auto build, folder_.ReadBuild());
+  RETURN_IF_ERROR(folder_.NoteBuild());
+  return BuildCommand::Start(plan_, std::move(build),
+                             {.engine = host_.docker,
+                              .builder = BuilderOf(host_.folder, host_.node),
+                              .job = job_,
+                              .sink = std::move(sink)});
 }
 
 CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
@@ -247,6 +260,12 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   spooled_ = recorder.spent();
   v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
   if (state_ && !HandleState(final.mutable_final())) return;
+  if (end.ok() && end->outputs && final.final().outcome() == v1::JOB_OUTCOME_EXITED) {
+    v1::JobRecord outputs;
+    *outputs.mutable_outputs() = *end->outputs;
+    AppendWithRetry(std::move(outputs));
+    if (!folder_.log()->content().outputs) return;
+  }
   AppendWithRetry(std::move(final));
   if (!folder_.log()->has_final()) return;
   if (secrets_ != nullptr) secrets_->Remove();
@@ -327,7 +346,7 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
     case JobStop::kCancelled:
       return FinalRecord(v1::JOB_OUTCOME_CANCELLED, "", "");
     case JobStop::kTimedOut:
-      return TimeLimitFinal(plan_);
+      return TimeLimitFinal(plan_, end.doing);
     case JobStop::kStateTooLarge:
       return StateTooLarge(too_large_);
     case JobStop::kAgentStops:
@@ -339,6 +358,9 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
       (!end.finished || *end.finished >= BootTime())) {
     return FinalRecord(v1::JOB_OUTCOME_LOST, "MACHINE_RESTARTED",
                        "the machine was restarted while the container ran");
+  }
+  if (!end.failure.ok()) {
+    return FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(end.failure), ToStd(end.failure.message()));
   }
   absl::Status lost = end.output_lost;
   if (lost.ok() && secrets_ != nullptr && secrets_->lost()) {

@@ -39,12 +39,12 @@ struct JobHost {
 // The reason to end a process early.
 enum class JobStop { kNone, kCancelled, kTimedOut, kStateTooLarge, kAgentStops };
 
-// Runs one command, on the node or in a container. Its output is always read, so it never waits for
-// the network; the stored output is bounded (output_recorder.h). At its time limit or on Stop it
-// gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a state
-// (deployment_state.h): if that becomes too large, the container gets SIGKILL. If it exits with 0,
-// its outputs are recorded. Its secrets (job_secrets.h) are fetched before it starts, and masked in
-// its output.
+// Runs one command, on the node or in a container, or builds an image. Its output is always read,
+// so it never waits for the network; the stored output is bounded (output_recorder.h). At its time
+// limit or on Stop it gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a
+// state (deployment_state.h): if that becomes too large, the container gets SIGKILL. If it exits
+// with 0, its outputs are recorded. Its secrets (job_secrets.h) are fetched before it starts, and
+// masked in its output.
 class JobProcess {
  public:
   // The folder has a log and outlives this. Run calls `on_records` when the log has new records.
@@ -64,6 +64,7 @@ class JobProcess {
 
  private:
   absl::StatusOr<std::unique_ptr<RunningCommand>> Start(JobOutputSink sink);
+  absl::StatusOr<std::unique_ptr<RunningCommand>> StartBuild(JobOutputSink sink);
   void Resume();
   JobOutputSink SinkOf(OutputRecorder& recorder);
   void RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began);

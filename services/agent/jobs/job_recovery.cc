@@ -31,11 +31,14 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> RecoverJob(FileOps& ops, const st
     RETURN_IF_ERROR((*folder)->log()->Append(RecordsDamaged()));
     return folder;  // the sweep removes its container
   }
-  if (unfinished || !(*folder)->process()) {
+  if (unfinished || !(*folder)->has_started()) {
     RETURN_IF_ERROR(RemoveTree(ops, absl::StrCat(jobs, "/", id)));
     return nullptr;
   }
-  const int ended = EndGroup(*(*folder)->process(), absl::StrCat(ToAbsl(kJobVariable), "=", id));
+  // Docker has ended a build with its connection. The sweep removes its images.
+  const int ended = (*folder)->process() ? EndGroup(*(*folder)->process(),
+                                                    absl::StrCat(ToAbsl(kJobVariable), "=", id))
+                                         : 0;
   Log(LogLevel::kWarning, "a job of an earlier process of this agent is lost",
       {{"job", id}, {"processes_ended", ended}});
   const absl::Status died = errors::AgentDied();

@@ -40,7 +40,7 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       on_records_(std::move(on_records)),
       folder_(absl::StrCat(options_.trust.folder, "/jobs")),
       quota_(options_.max_spool),
-      docker_(options_.docker_socket),
+      docker_(options_.docker_socket, options_.registry_credentials),
       secret_folders_(options_.trust.folder, options_.trust.node, options_.memory_folders),
       // A state is left if the container could not be removed when the job ended.
       finished_(PosixFileOps(), folder_, SystemClock(),

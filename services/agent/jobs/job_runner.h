@@ -52,6 +52,7 @@ struct JobRunnerOptions {
   ContentSource* contents = nullptr;                   // outlives the runner; required
   SecretSource* secrets = nullptr;  // outlives the runner; null: deployments with secrets fail
   std::vector<std::string> memory_folders = DefaultMemoryFolders();  // for secrets
+  std::string registry_credentials;  // a file (registry_credentials.h); empty: none
   // When containers without a job are removed, for the first time.
   absl::Duration first_sweep = absl::Minutes(1);
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/agent/jobs/build_command.h"
 #include "services/agent/jobs/container_sweep.h"
 #include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_recovery.h"
@@ -96,8 +97,14 @@ void JobRunner::Sweep() {
     MutexLock lock(mutex_);
     ended = ended_deployments_;
   }
-  const auto left = SweepContainers(docker_, options_.trust.folder, options_.trust.node,
-                                    [this](const std::string& id) { return MayRun(id); });
+  const auto in_use = [this](const std::string& id) { return MayRun(id); };
+  const absl::Status builds =
+      SweepBuilds(docker_, BuilderOf(options_.trust.folder, options_.trust.node), in_use);
+  if (!builds.ok()) {
+    LogLimited(LogLevel::kWarning, "images of earlier builds cannot be removed; trying again", "",
+               {{"error", builds}});
+  }
+  const auto left = SweepContainers(docker_, options_.trust.folder, options_.trust.node, in_use);
   if (!left.ok()) return;
   for (const std::string& id : ended) {
     if (left->contains(id)) continue;

@@ -37,6 +37,16 @@ bool Contains(const std::vector<std::string>& list, std::string_view value) {
   return std::ranges::find(list, value) != list.end();
 }
 
+bool FitsOne(const std::vector<std::string>& patterns, const std::string& value) {
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return FitsArgument(pattern, value); });
+}
+
+std::vector<std::string> Quoted(std::vector<std::string> texts) {
+  for (std::string& text : texts) text = absl::StrCat("\"", text, "\"");
+  return texts;
+}
+
 bool IsWithoutPatterns(const std::vector<std::string>& argv) {
   return std::ranges::none_of(argv, [](const std::string& element) {
     return element.find_first_of("*\\") != std::string::npos;
@@ -80,8 +90,11 @@ std::string NarrowRule(const CommandRequest& request) {
     size += argv.back().size();
   }
   if (size > kMaxShownArgv) argv = {"the program and its arguments"};
-  // Without the field any command is admitted; a deployment of most types has none.
-  const std::string list = argv.empty() && request.action == kDeploymentAction
+  // Without the field any command is admitted; a deployment of most types has none, and a build
+  // runs none.
+  const bool is_build = request.action == kBuildAction;
+  const std::string list = is_build ? absl::StrCat(", repositories: [\"", request.repository, "\"]")
+                           : argv.empty() && request.action == kDeploymentAction
                                ? ""
                                : absl::StrCat(", argv: [", absl::StrJoin(argv, ", "), "]");
   return absl::StrCat("- {images: [\"", image, "\"], actions: [", request.action, "]", list, "}");
@@ -133,16 +146,16 @@ absl::StatusOr<CommandRule> NodePolicy::Allow(const CommandRequest& request) con
 }
 
 absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& request) const {
-  const auto fits_image = [&](const std::string& pattern) {
-    return FitsArgument(pattern, request.image);
-  };
+  const bool is_build = request.action == kBuildAction;
   for (const CommandRule& rule : rules_.containers) {
     if (!Contains(rule.actions, request.action)) continue;
     if (!rule.signers.empty() && !Contains(rule.signers, request.signer)) continue;
-    if (std::ranges::none_of(rule.images, fits_image)) continue;
-    // Without argv it is the command of the image.
-    const bool fits_argv = request.argv.empty() ? rule.argv.empty() || rule.argv.front() == "**"
-                                                : FitsCommand(rule.argv, request.argv);
+    if (!FitsOne(rule.images, request.image)) continue;
+    if (is_build && !FitsOne(rule.repositories, request.repository)) continue;
+    // Without argv it is the command of the image. A build runs none.
+    const bool fits_argv = request.argv.empty()
+                               ? is_build || rule.argv.empty() || rule.argv.front() == "**"
+                               : FitsCommand(rule.argv, request.argv);
     if (!fits_argv) continue;
     RETURN_IF_ERROR(CheckExtras(rule, request));
     CommandRule permit = rule;
@@ -153,13 +166,16 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
 }
 
 absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
+  const bool is_build = request.action == kBuildAction;
   std::string why = rules_.containers.empty()
                         ? absl::StrCat(file_, " does not exist, or has no rule for containers, to ")
                         : absl::StrCat("no rule for containers in ", file_, " ");
   absl::StrAppend(&why, rules_.containers.empty() ? "admit " : "admits ");
   if (!request.argv.empty()) absl::StrAppend(&why, "\"", Show(request.argv), "\" in ");
-  absl::StrAppend(&why, "the image ", request.image, " (action ", request.action, ", ",
-                  request.signer, ")");
+  absl::StrAppend(&why, "the image ", request.image);
+  if (is_build) absl::StrAppend(&why, " for ", request.repository);
+  absl::StrAppend(&why, " (action ", request.action, ", ", request.signer, ")");
+  const std::string repository = absl::StrCat("\"", request.repository, "\"");
   for (const CommandRule& rule : rules_.containers) {
     const auto image = std::ranges::find_if(rule.images, [&](const std::string& pattern) {
       return FitsArgument(pattern, request.image);
@@ -170,11 +186,17 @@ absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
     };
     const bool has_action = Contains(rule.actions, request.action);
     const bool has_signer = rule.signers.empty() || Contains(rule.signers, request.signer);
-    if (has_action && has_signer) break;  // it admits other commands: this one needs its own rule
+    const bool has_repository = !is_build || FitsOne(rule.repositories, request.repository);
+    // Another rule admits other commands: this one needs its own.
+    if (has_action && has_signer && has_repository) break;
+    const std::string repositories =
+        absl::StrCat("repositories: ", more(Quoted(rule.repositories), repository));
     return errors::ContainerNotAdmitted(
         why, absl::StrCat("in the rule with the image \"", *image, "\""),
-        !has_action ? absl::StrCat("actions: ", more(rule.actions, request.action))
-                    : absl::StrCat("signers: ", more(rule.signers, request.signer)));
+        !has_action   ? absl::StrCat("actions: ", more(rule.actions, request.action),
+                                   has_repository ? "" : ", " + repositories)
+        : !has_signer ? absl::StrCat("signers: ", more(rule.signers, request.signer))
+                      : repositories);
   }
   return errors::ContainerNotAdmitted(why, "below containers", NarrowRule(request));
 }
@@ -194,8 +216,7 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
         "in that rule", absl::StrCat("secrets: [", name, "]"));
   }
   for (const std::string& name : request.classes) {
-    const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
-    if (std::ranges::any_of(rule.classes, fits)) continue;
+    if (FitsOne(rule.classes, name)) continue;
     return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
                                               " does not admit the class ", name));
   }

@@ -18,8 +18,9 @@
 //       memory: 1GiB                     # 8MiB to 1TiB; default: 512MiB; swap is not used
 //       cpus: 0.5                        # default: 1
 //       processes: 100                   # default: 256
-//       actions: [container, deployment, ad-hoc]  # default: [container]
+//       actions: [container, deployment, ad-hoc, build]  # default: [container]
 //       secrets: ["prod/*"]              # that a deployment may have; default: none
+//       repositories: ["registry.example/templates/*"]  # only with build, which requires it
 //       environment, time_limit, max_output and signers as above
 //   collect: [hostfacts]                 # modules that runs may start; default: all
 //
@@ -48,7 +49,8 @@ struct CommandRequest {
   // The name of an operator, or "gateway/NAME"; empty for unsigned actions (collect).
   std::string signer;
   std::vector<std::string> argv;
-  std::string image;                   // of a command in a container
+  std::string image;                   // of a command in a container, or the base of a build
+  std::string repository;              // of a build
   std::vector<std::string> variables;  // names
   std::vector<std::string> classes;
   std::vector<std::string> secrets;  // names such as "prod/db"

@@ -256,6 +256,37 @@ TEST(NodePolicyTest, DeploymentHasOnlyTheSecretsOfItsRule) {
           .ok());
 }
 
+TEST(NodePolicyTest, BuildRequiresARuleWithItsRepository) {
+  const std::string image = "registry.example/types/site@sha256:" + std::string(64, 'a');
+  CommandRequest build = InContainer(image, {}, "build");
+  build.repository = "registry.example/templates/web";
+  EXPECT_THAT(
+      std::string(Policy("").Allow(build).status().message()),
+      HasSubstr("the image " + image +
+                " for registry.example/templates/web (action build, alice); "
+                "missing below containers: - {images: [\"registry.example/types/site@sha256:*\"], "
+                "actions: [build], repositories: [\"registry.example/templates/web\"]}"));
+  EXPECT_THAT(std::string(Policy("containers: [{images: ['*']}]").Allow(build).status().message()),
+              HasSubstr("actions: [container, build], repositories: "
+                        "[\"registry.example/templates/web\"]"));
+  const auto with = [](const std::string& repository) {
+    return Policy("containers: [{images: ['*'], argv: [], actions: [build], repositories: ['" +
+                  repository + "']}]");
+  };
+  EXPECT_THAT(std::string(with("registry.example/other").Allow(build).status().message()),
+              HasSubstr("repositories: [\"registry.example/other\", "
+                        "\"registry.example/templates/web\"]"));
+  EXPECT_TRUE(with("registry.example/templates/*").Allow(build).ok());
+  ExpectRefused(with("*").Allow(InContainer(image, {})).status(), "action container");
+}
+
+TEST(NodePolicyTest, RepositoriesAreForBuildsAlone) {
+  EXPECT_THAT(MistakesIn("containers: [{images: ['*'], actions: [build]}]"),
+              HasSubstr("repositories: is missing or empty: the action build requires"));
+  EXPECT_THAT(MistakesIn("containers: [{images: ['*'], repositories: ['*']}]"),
+              HasSubstr("repositories: is only for the action build"));
+}
+
 TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
   const std::string mistakes = MistakesIn(
       "containers:\n"
@@ -271,7 +302,7 @@ TEST(NodePolicyTest, MistakesInRulesForContainersAreListed) {
        {":2: images: is missing or empty", ":3: images: must be a list",
         ":4: memory: must be a size from 8MiB", ":5: cpus: must be a number from 0.01",
         ":6: processes: must be a number from 1", ":7: argv: ** must be the last",
-        ":8: actions: an action is container, deployment or ad-hoc",
+        ":8: actions: an action is container, deployment, ad-hoc or build",
         ":9: containers: a rule is a map"}) {
     EXPECT_NE(mistakes.find(mistake), std::string::npos) << mistake << " is not in\n" << mistakes;
   }

@@ -39,8 +39,8 @@ struct Actions {
 };
 const Actions kOnNode = {{kExecAction, kRudderAction, kCollectAction},
                          "an action is exec, rudder or collect"};
-const Actions kInContainer = {{kContainerAction, kDeploymentAction, kAdHocAction},
-                              "an action is container, deployment or ad-hoc"};
+const Actions kInContainer = {{kContainerAction, kDeploymentAction, kAdHocAction, kBuildAction},
+                              "an action is container, deployment, ad-hoc or build"};
 
 // Reads one document and collects its mistakes.
 class PolicyReader {
@@ -164,6 +164,8 @@ class PolicyReader {
         fields.end(),
         {{"images", [&](const YAML::Node& n) { rule.images = ReadList(n, "images"); }},
          {"actions", [&](const YAML::Node& n) { rule.actions = ReadActions(n, kInContainer); }},
+         {"repositories",
+          [&](const YAML::Node& n) { rule.repositories = ReadList(n, "repositories"); }},
          {"secrets", [&](const YAML::Node& n) { rule.secrets = ReadList(n, "secrets"); }},
          {"network", [&](const YAML::Node& n) { ReadText(n, "network", &rule.container.network); }},
          {"memory", [&](const YAML::Node& n) { ReadSize(n, "memory", &rule.container.memory); }},
@@ -175,6 +177,13 @@ class PolicyReader {
     ReadFields(node, "containers.", fields);
     if (mistakes_.size() == before && rule.images.empty()) {
       Mistake(node, "images", "is missing or empty");
+    }
+    const bool builds =
+        std::ranges::find(rule.actions, std::string(kBuildAction)) != rule.actions.end();
+    if (mistakes_.size() == before && builds == rule.repositories.empty()) {
+      Mistake(node, "repositories",
+              builds ? "is missing or empty: the action build requires the repositories"
+                     : "is only for the action build");
     }
     CheckLast(node, rule);
     return rule;

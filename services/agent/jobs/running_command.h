@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -27,10 +28,17 @@ struct CommandEnd {
   std::optional<absl::Time> finished;
   // Why some of the output is missing; OK if none is.
   absl::Status output_lost;
+  // Why a build has no image; OK for commands. Its outcome is FAILED.
+  absl::Status failure;
+  // What a build did last, such as "pushed the image"; empty for commands.
+  std::string doing;
+  // Of a build that succeeded.
+  std::optional<v1::JobRecord::Outputs> outputs;
 };
 
-// A command on the node (command_process.h) or in a container (command_container.h). Its output is
-// always read, so that it never waits for the network. Used by one thread.
+// A command on the node (command_process.h) or in a container (command_container.h), or the build
+// of an image (build_command.h). Its output is always read, so that it never waits for the network.
+// Used by one thread.
 class RunningCommand {
  public:
   virtual ~RunningCommand() = default;

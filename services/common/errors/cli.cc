@@ -398,4 +398,22 @@ absl::Status BackupDamaged(std::string_view file, std::string_view fault) {
                    "Restore another backup, and check the disk of this one.");
 }
 
+absl::Status SourceRefused(std::string_view source, std::string_view entry, std::string_view why, std::string_view next_step) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "SOURCE_REFUSED",
+                   absl::StrCat(ToAbsl(source), ": \"", ToAbsl(entry), "\" ", ToAbsl(why)),
+                   next_step);
+}
+
+absl::Status SourceUnusable(std::string_view source, std::string_view why, std::string_view next_step) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "SOURCE_UNUSABLE",
+                   absl::StrCat(ToAbsl(source), ": ", ToAbsl(why)),
+                   next_step);
+}
+
+absl::Status GitFailed(std::string_view url, std::string_view why, std::string_view next_step) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "GIT_FAILED",
+                   absl::StrCat(ToAbsl(url), " cannot be fetched: ", ToAbsl(why)),
+                   next_step);
+}
+
 }  // namespace muster::errors

@@ -141,6 +141,12 @@ absl::Status BackupInHome(std::string_view folder);
 absl::Status NotABackup(std::string_view folder, std::string_view fault);
 // DATA_LOSS, BACKUP_DAMAGED.
 absl::Status BackupDamaged(std::string_view file, std::string_view fault);
+// INVALID_ARGUMENT, SOURCE_REFUSED.
+absl::Status SourceRefused(std::string_view source, std::string_view entry, std::string_view why, std::string_view next_step);
+// INVALID_ARGUMENT, SOURCE_UNUSABLE.
+absl::Status SourceUnusable(std::string_view source, std::string_view why, std::string_view next_step);
+// FAILED_PRECONDITION, GIT_FAILED.
+absl::Status GitFailed(std::string_view url, std::string_view why, std::string_view next_step);
 
 }  // namespace muster::errors
 

@@ -74,4 +74,40 @@ absl::Status ContainerOutputLost(std::string_view why) {
                    "Look for an error in the log of Docker on the node.");
 }
 
+absl::Status BaseImageHasTriggers(std::string_view image) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "BASE_IMAGE_HAS_TRIGGERS",
+                   absl::StrCat("image ", ToAbsl(image), " has ONBUILD instructions, which a build would execute"),
+                   "Use a type whose image has no ONBUILD instructions.");
+}
+
+absl::Status BuildFailed(std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "BUILD_FAILED",
+                   absl::StrCat("the image cannot be built: ", ToAbsl(why)),
+                   "Look for an error in the log of Docker on the node.");
+}
+
+absl::Status BuildStopped(std::string_view doing) {
+  return MakeError(absl::StatusCode::kCancelled, "BUILD_STOPPED",
+                   absl::StrCat("the build was stopped while the node ", ToAbsl(doing)),
+                   "Build it again.");
+}
+
+absl::Status ImagePushFailed(std::string_view repository, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "IMAGE_PUSH_FAILED",
+                   absl::StrCat("the image cannot be pushed to ", ToAbsl(repository), ": ", ToAbsl(why)),
+                   "Check the name of the repository, the registry, and the registry credentials of the node.");
+}
+
+absl::Status ImageDigestDiffers(std::string_view repository, std::string_view pushed, std::string_view found) {
+  return MakeError(absl::StatusCode::kDataLoss, "IMAGE_DIGEST_DIFFERS",
+                   absl::StrCat(ToAbsl(repository), " returns the image ", ToAbsl(found), " after a push of ", ToAbsl(pushed)),
+                   "Find out why the registry changes images. Nothing was stored.");
+}
+
+absl::Status RegistryCredentialsUnusable(std::string_view path, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "REGISTRY_CREDENTIALS_UNUSABLE",
+                   absl::StrCat("the registry credentials in ", ToAbsl(path), " cannot be used: ", ToAbsl(why)),
+                   "See \"Registry credentials\" in docs/agent.md.");
+}
+
 }  // namespace muster::errors

@@ -33,6 +33,18 @@ absl::Status ContainerNotStarted(std::string_view why);
 absl::Status ContainerOutputDamaged();
 // UNAVAILABLE, CONTAINER_OUTPUT_LOST.
 absl::Status ContainerOutputLost(std::string_view why);
+// FAILED_PRECONDITION, BASE_IMAGE_HAS_TRIGGERS.
+absl::Status BaseImageHasTriggers(std::string_view image);
+// FAILED_PRECONDITION, BUILD_FAILED.
+absl::Status BuildFailed(std::string_view why);
+// CANCELLED, BUILD_STOPPED.
+absl::Status BuildStopped(std::string_view doing);
+// FAILED_PRECONDITION, IMAGE_PUSH_FAILED.
+absl::Status ImagePushFailed(std::string_view repository, std::string_view why);
+// DATA_LOSS, IMAGE_DIGEST_DIFFERS.
+absl::Status ImageDigestDiffers(std::string_view repository, std::string_view pushed, std::string_view found);
+// FAILED_PRECONDITION, REGISTRY_CREDENTIALS_UNUSABLE.
+absl::Status RegistryCredentialsUnusable(std::string_view path, std::string_view why);
 
 }  // namespace muster::errors
 

@@ -229,6 +229,12 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "AGENT_STOPPED") {
     return "Start the agent. Check on the node what the command has done before you submit it again.";
   }
+  if (reason == "BASE_IMAGE_HAS_TRIGGERS") {
+    return "Use a type whose image has no ONBUILD instructions.";
+  }
+  if (reason == "BUILD_FAILED") {
+    return "Look for an error in the log of Docker on the node.";
+  }
   if (reason == "COMMAND_NOT_STARTED") {
     return "Check that the program exists on the node, and that the user of the policy's rule may run it.";
   }
@@ -265,11 +271,20 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "FILES_TOO_LARGE") {
     return "Raise max_files in the rule for containers in the policy of the node (policy.yaml), or deploy smaller files.";
   }
+  if (reason == "IMAGE_DIGEST_DIFFERS") {
+    return "Find out why the registry changes images. Nothing was stored.";
+  }
   if (reason == "IMAGE_NOT_FOUND") {
     return "Pull the image, or load it from an archive.";
   }
   if (reason == "IMAGE_PULL_FAILED") {
     return "Check the name of the image, the registry, and the node's access to it.";
+  }
+  if (reason == "IMAGE_PUSH_FAILED") {
+    return "Check the name of the repository, the registry, and the registry credentials of the node.";
+  }
+  if (reason == "INVALID_BUILD") {
+    return "See \"Images from sources\" in docs/templates.md.";
   }
   if (reason == "INVALID_DOCUMENT") {
     return "Correct the document, and send it again.";
@@ -331,6 +346,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "RECORD_REFUSED") {
     return "Check on the node what the command has done. Then find the relay on the route, or the agent, that sends such records: it is damaged, outdated or in other hands.";
   }
+  if (reason == "REGISTRY_CREDENTIALS_UNUSABLE") {
+    return "See \"Registry credentials\" in docs/agent.md.";
+  }
   if (reason == "REVOCATIONS_DAMAGED") {
     return "Sign the command again when the relay of the node is connected to the aggregator.";
   }
@@ -342,6 +360,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   }
   if (reason == "TIME_LIMIT") {
     return "If the container did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+  }
+  if (reason == "TYPE_NOT_BUILDABLE") {
+    return "Store a version of the type that has `build` with a folder for the files (docs/templates.md).";
   }
   if (reason == "USER_NOT_POSSIBLE") {
     return "Run the agent as root, or leave user out of the rule.";

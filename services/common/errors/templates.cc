@@ -28,8 +28,8 @@ absl::Status WrongKind(std::string_view kind, std::string_view wanted, std::stri
 
 absl::Status DeploymentImageDiffers(std::string_view image, std::string_view of_type) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
-                   absl::StrCat("invalid deployment: its command names the image ", ToAbsl(image), ", and its type ", ToAbsl(of_type)),
-                   "Sign a command with the image of the type, or use muster deploy.");
+                   absl::StrCat("invalid deployment: its command names the image ", ToAbsl(image), ", and its documents ", ToAbsl(of_type)),
+                   "Sign a command with the image of the documents, or use muster deploy.");
 }
 
 absl::Status DocumentTooLarge(int64_t limit) {
@@ -84,6 +84,30 @@ absl::Status InvalidFiles(std::string_view why) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_FILES",
                    absl::StrCat("invalid files of the deployment: ", ToAbsl(why)),
                    "See \"Files\" in docs/templates.md.");
+}
+
+absl::Status InvalidBuild(std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_BUILD",
+                   absl::StrCat("invalid build: ", ToAbsl(why)),
+                   "See \"Images from sources\" in docs/templates.md.");
+}
+
+absl::Status SetByBuild(std::string_view field) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_DOCUMENT",
+                   absl::StrCat("invalid document: /", ToAbsl(field), ": a build sets this field"),
+                   "Remove it, and build the template: muster template build.");
+}
+
+absl::Status TypeNotBuildable(std::string_view type) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "TYPE_NOT_BUILDABLE",
+                   absl::StrCat("templates of the type ", ToAbsl(type), " are not built: its document has no field build"),
+                   "Store a version of the type that has `build` with a folder for the files (docs/templates.md).");
+}
+
+absl::Status TemplateSourceDiffers(std::string_view version) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "VERSION_EXISTS",
+                   absl::StrCat("template ", ToAbsl(version), " exists, and was not built from this source"),
+                   "A version never changes. Give the document a new version.");
 }
 
 absl::Status InvalidDeployment(std::string_view why) {
@@ -157,6 +181,12 @@ absl::Status DestructionNotRetriable(std::string_view deployment, std::string_vi
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
                    absl::StrCat("deployment ", ToAbsl(deployment), " destroys deployment ", ToAbsl(destroys), ", and is not tried again itself"),
                    absl::StrCat("Destroy ", ToAbsl(destroys), " again: muster deployment destroy."));
+}
+
+absl::Status BuildNotRetriable(std::string_view deployment) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " is a build: it is neither tried again nor destroyed"),
+                   "Build it again: muster template build.");
 }
 
 absl::Status NotConformant(std::string_view problem) {

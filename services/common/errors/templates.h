@@ -37,6 +37,14 @@ absl::Status InvalidParameters(std::string_view problems);
 absl::Status InvalidAction(std::string_view action, std::string_view actions);
 // INVALID_ARGUMENT, INVALID_FILES.
 absl::Status InvalidFiles(std::string_view why);
+// INVALID_ARGUMENT, INVALID_BUILD.
+absl::Status InvalidBuild(std::string_view why);
+// INVALID_ARGUMENT, INVALID_DOCUMENT.
+absl::Status SetByBuild(std::string_view field);
+// FAILED_PRECONDITION, TYPE_NOT_BUILDABLE.
+absl::Status TypeNotBuildable(std::string_view type);
+// ALREADY_EXISTS, VERSION_EXISTS.
+absl::Status TemplateSourceDiffers(std::string_view version);
 // INVALID_ARGUMENT, INVALID_COMMAND.
 absl::Status InvalidDeployment(std::string_view why);
 // NOT_FOUND, DEPLOYMENT_NOT_FOUND.
@@ -61,6 +69,8 @@ absl::Status RetryMayRunTwice(std::string_view deployment, std::string_view why)
 absl::Status DestroyedNotRetriable(std::string_view deployment, std::string_view by);
 // FAILED_PRECONDITION, NOT_RETRIABLE.
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys);
+// FAILED_PRECONDITION, NOT_RETRIABLE.
+absl::Status BuildNotRetriable(std::string_view deployment);
 // FAILED_PRECONDITION, NOT_CONFORMANT.
 absl::Status NotConformant(std::string_view problem);
 // NOT_FOUND, NO_CONFORMANCE_REPORT.

@@ -99,21 +99,41 @@ absl::Status CheckDeployment(const v1::Command& command) {
   return absl::OkStatus();
 }
 
+// The node and the jobs service read the documents, the files and the source (build_content.h).
+absl::Status CheckBuild(const v1::Command& command) {
+  const v1::Command::Build& build = command.container().build();
+  if (!IsJobId(build.build())) {
+    return errors::InvalidCommand("the id of the build is not 32 lower-case hex digits");
+  }
+  if (!command.argv().empty() || !command.environment().empty()) {
+    return errors::InvalidCommand("a build has no argv and no environment");
+  }
+  if (command.targets().all() || command.targets().count() != 1) {
+    return errors::InvalidCommand("a build is for one node");
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckAction(const v1::Command& command) {
   const std::string& action = command.action();
-  const bool in_container = action == kContainerAction || action == kDeploymentAction;
+  const bool in_container =
+      action == kContainerAction || action == kDeploymentAction || action == kBuildAction;
   if (action != kExecAction && action != kRudderAction && !in_container) {
     return errors::InvalidCommand(
-        "action is not \"exec\", \"rudder\", \"container\" or \"deployment\"");
+        "action is not \"exec\", \"rudder\", \"container\", \"deployment\" or \"build\"");
   }
   if (command.has_container() != in_container) {
     return errors::InvalidCommand(
-        "container is set exactly with the actions \"container\" and \"deployment\"");
+        "container is set exactly with the actions \"container\", \"deployment\" and \"build\"");
   }
   if (command.container().has_deployment() != (action == kDeploymentAction)) {
     return errors::InvalidCommand("deployment is set exactly with the action \"deployment\"");
   }
+  if (command.container().has_build() != (action == kBuildAction)) {
+    return errors::InvalidCommand("build is set exactly with the action \"build\"");
+  }
   if (command.container().has_deployment()) RETURN_IF_ERROR(CheckDeployment(command));
+  if (command.container().has_build()) RETURN_IF_ERROR(CheckBuild(command));
   if (!command.has_container()) return absl::OkStatus();
   if (!IsImageByContent(command.container().image())) {
     return errors::InvalidCommand("the image is neither NAME@sha256:DIGEST nor sha256:ID");

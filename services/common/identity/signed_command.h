@@ -25,6 +25,8 @@ inline constexpr std::string_view kContainerAction = "container";
 // A deployment in a container. An agent that knows no deployments refuses the action: the container
 // would lack its parameters.
 inline constexpr std::string_view kDeploymentAction = "deployment";
+// The build of an image. An agent that knows no builds refuses the action.
+inline constexpr std::string_view kBuildAction = "build";
 
 // The largest serialised command, in bytes.
 inline constexpr size_t kMaxCommand = size_t{128} << 10;

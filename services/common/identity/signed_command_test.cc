@@ -310,6 +310,36 @@ TEST_F(SignedCommandTest, DeploymentRequiresItsOwnActionAndItsFields) {
             invalid);
 }
 
+// An agent that knows no builds would run the image.
+TEST_F(SignedCommandTest, BuildRequiresItsOwnActionAndOneNode) {
+  const auto judged = [&](auto change) {
+    v1::Command command = Command();
+    command.set_action("build");
+    command.clear_argv();
+    command.mutable_targets()->set_count(1);
+    command.mutable_container()->set_image("a@sha256:" + std::string(64, 'a'));
+    command.mutable_container()->mutable_build()->set_build(std::string(32, 'd'));
+    change(command);
+    return ReasonOf(CheckCommand(command));
+  };
+  const std::string invalid = "INVALID_COMMAND";
+  EXPECT_EQ(judged([](auto&) {}), "");
+  EXPECT_EQ(judged([](auto& c) { c.set_action("container"); }), invalid);
+  EXPECT_EQ(judged([](auto& c) { c.set_action("deployment"); }), invalid);
+  EXPECT_EQ(judged([](auto& c) { c.mutable_container()->clear_build(); }), invalid);
+  EXPECT_EQ(judged([](auto& c) { c.mutable_container()->mutable_deployment(); }), invalid);
+  EXPECT_EQ(judged([](auto& c) { c.mutable_container()->clear_image(); }), invalid);
+  EXPECT_EQ(judged([](auto& c) { c.mutable_container()->mutable_build()->set_build("D"); }),
+            invalid);
+  EXPECT_EQ(judged([](auto& c) { c.add_argv("sh"); }), invalid);
+  EXPECT_EQ(judged([](auto& c) { c.mutable_targets()->set_count(2); }), invalid);
+  EXPECT_EQ(judged([](auto& c) {
+              c.mutable_targets()->Clear();
+              c.mutable_targets()->set_all(true);
+            }),
+            invalid);
+}
+
 TEST_F(SignedCommandTest, TooLargeCommandIsRefused) {
   v1::Command large = Command();
   for (int i = 0; i < 140; ++i) large.add_classes(std::string(1000, 'a'));

@@ -23,7 +23,7 @@ void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeplo
     description->set_template_(Reference(resolved.own->name, resolved.own->version));
   }
   description->set_action(resolved.action);
-  description->set_image(resolved.type.image);
+  description->set_image(resolved.image());
   for (const auto& [name, value] : resolved.parameters) {
     v1::DeploymentParameter& parameter = *description->add_parameters();
     parameter.set_name(name);
@@ -32,7 +32,12 @@ void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeplo
     if (!value.sensitive) parameter.set_value(ExactJsonText(value.value));
   }
   *description->mutable_secrets() = content.secrets();
-  for (const v1::Command::File& file : content.files()) {
+  DescribeFiles(content.files(), description);
+}
+
+void DescribeFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+                   v1::Deployment* description) {
+  for (const v1::Command::File& file : files) {
     v1::DeploymentFile& added = *description->add_files();
     added.set_path(file.path());
     const bool stored = IsStored(file);

@@ -2,6 +2,8 @@
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_DEPLOYMENT_CONTENT_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_DEPLOYMENT_CONTENT_H_
 
+#include <google/protobuf/repeated_field.h>
+
 #include "muster/v1/deployments.pb.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/templates/resolved_deployment.h"
@@ -12,6 +14,10 @@ namespace muster {
 // `content`. The values of sensitive parameters and the content of files are left out.
 void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeployment& resolved,
                      v1::Deployment* description);
+
+// Adds files without their content to `*description`.
+void DescribeFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+                   v1::Deployment* description);
 
 }  // namespace muster
 

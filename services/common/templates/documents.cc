@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -15,6 +16,7 @@
 #include "services/common/base/text_values.h"
 #include "services/common/errors/templates.h"
 #include "services/common/templates/exact_json.h"
+#include "services/common/templates/template_source.h"
 #include "services/common/templates/version.h"
 #include "services/common/templates/yaml_to_json.h"
 
@@ -28,6 +30,24 @@ constexpr char kTypeKind[] = "TemplateType";
 constexpr char kTemplateKind[] = "Template";
 constexpr size_t kMaxMistakes = 50;
 constexpr size_t kMaxArguments = 100;
+constexpr size_t kMaxBuildFolder = 255;
+// Folders that a container does not have from its image.
+constexpr std::string_view kOtherFolders[] = {"/dev", "/files", "/proc", "/state", "/sys", "/tmp"};
+
+// The folder becomes part of a Dockerfile: only plain characters.
+bool IsBuildFolder(const std::string& path) {
+  if (path.size() < 2 || path.size() > kMaxBuildFolder || path[0] != '/') return false;
+  for (const absl::string_view part : absl::StrSplit(path.substr(1), '/')) {
+    if (part.empty() || part == "." || part == "..") return false;
+    const bool plain = std::ranges::all_of(part, [](char c) {
+      return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-';
+    });
+    if (!plain) return false;
+  }
+  return std::ranges::none_of(kOtherFolders, [&](std::string_view other) {
+    return (path + "/").starts_with(std::string(other) + "/");
+  });
+}
 
 // Reads the fields of one document, and collects its mistakes.
 class DocumentReader {
@@ -124,6 +144,33 @@ class DocumentReader {
       return {};
     }
     return list->get<std::vector<std::string>>();
+  }
+
+  std::string BuildFolder() {
+    const Json* build = Field("build");
+    if (build == nullptr) return "";
+    const bool known = build->is_object() && build->size() == 1 && build->contains("folder") &&
+                       (*build)["folder"].is_string();
+    if (known && IsBuildFolder((*build)["folder"].get<std::string>())) {
+      return (*build)["folder"].get<std::string>();
+    }
+    Mistake("build",
+            "must be {folder: PATH}: an absolute path of A-Z a-z 0-9 . _ - and /, which is not "
+            "below /dev, /files, /proc, /state, /sys or /tmp");
+    return "";
+  }
+
+  void Built(TemplateDocument* own) {
+    own->image = Text("image", false);
+    const Json* source = Field("source");
+    if (own->image.empty() != (source == nullptr)) {
+      return Mistake("image", "a built template has both image and source");
+    }
+    if (source == nullptr) return;
+    if (!IsImageByContent(own->image)) Mistake("image", "must be NAME@sha256:DIGEST");
+    auto read = SourceFromJson(*source);
+    if (!read.ok()) return Mistake("source", ToStd(read.status().message()));
+    own->source = *std::move(read);
   }
 
   TemplateLimits Limits() {
@@ -264,6 +311,10 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
   type.idempotent = reader.Idempotent(type.actions);
   type.network = reader.Text("network", false);
   if (type.network.empty()) type.network = "none";
+  type.build_folder = reader.BuildFolder();
+  if (type.ad_hoc && !type.build_folder.empty()) {
+    reader.Mistake("build", "a type with adHoc: true gets its files at each deployment");
+  }
   type.limits = reader.Limits();
   type.parameters = reader.Parameters();
   type.outputs = reader.Outputs();
@@ -287,6 +338,7 @@ absl::StatusOr<TemplateDocument> ReadTemplate(std::string_view text) {
       (!ValidateName("a type", parts.first).ok() || !IsVersion(parts.second))) {
     reader.Mistake("type", "must be NAME@VERSION, such as ansible@1.2.0");
   }
+  reader.Built(&own);
   own.limits = reader.Limits();
   own.parameters = reader.Parameters();
   own.outputs = reader.Outputs();

@@ -13,6 +13,7 @@
 //   idempotent: [deploy]                # of the actions; default: none
 //   limits: {memory: 512MiB, cpus: 1, processes: 256, time: 1h, output: 16MiB}
 //   network: none                       # or the name of a network of the nodes' Docker
+//   build: {folder: /work}              # its templates may be built: their files are here
 //   parameters: {...}                   # parameters.h
 //   outputs:
 //     url: {schema: {type: string}, required: true, sensitive: false, description: where it runs}
@@ -21,7 +22,11 @@
 //   definitions: {...}                  # for the references of schemas
 //
 // A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, command,
-// contract, actions, idempotent and network, and may lower limits.
+// contract, actions, idempotent, network and build, and may lower limits. A built one has the image
+// that it runs instead of that of its type, and the source of its files:
+//
+//   image: registry.example/templates/web@sha256:...
+//   source: {kind: git, sha256: ..., url: https://git.example/web, commit: ..., folder: site}
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_DOCUMENTS_H_
 
@@ -33,6 +38,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "muster/v1/jobs.pb.h"
 #include "services/common/templates/json_schema.h"
 #include "services/common/templates/parameters.h"
 #include "services/common/templates/secrets.h"
@@ -69,6 +75,7 @@ struct TypeDocument {
   std::vector<std::string> actions;
   std::vector<std::string> idempotent;  // of the actions: to run one twice has the effect of once
   std::string network;
+  std::string build_folder;  // of the files of its templates; empty: they are not built
   TemplateLimits limits;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
@@ -79,7 +86,9 @@ struct TemplateDocument {
   std::string name;
   std::string version;
   std::string description;
-  std::string type;  // NAME@VERSION
+  std::string type;            // NAME@VERSION
+  std::string image;           // that was built for it; empty: that of its type
+  v1::Command::Source source;  // of the built image
   TemplateLimits limits;
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;

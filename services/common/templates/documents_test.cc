@@ -158,5 +158,43 @@ TEST(DocumentsTest, TemplateNamesAVersionOfAType) {
   }
 }
 
+TEST(DocumentsTest, FolderOfABuildIsAPlainPath) {
+  const auto type = ReadType(TypeText("build: {folder: /work/site-1.0}\n"));
+  ASSERT_TRUE(type.ok()) << type.status();
+  EXPECT_EQ(type->build_folder, "/work/site-1.0");
+  EXPECT_EQ(ReadType(TypeText())->build_folder, "");
+  for (const char* folder : {"work", "/", "/a/../b", "/a//b", "/a/", "\"/a b\"", "\"/a\\nRUN x\"",
+                             "\"/a\\\"\"", "/state", "/tmp/a", "/files", "/proc/1", "5", "[a]"}) {
+    EXPECT_THAT(
+        Mistakes(ReadType(TypeText(absl::StrCat("build: {folder: ", folder, "}\n"))).status()),
+        HasSubstr("/build: "))
+        << folder;
+  }
+  EXPECT_THAT(Mistakes(ReadType(TypeText("build: {folder: /a, run: x}\n")).status()),
+              HasSubstr("/build: "));
+  EXPECT_THAT(Mistakes(ReadType(TypeText("adHoc: true\nbuild: {folder: /a}\n")).status()),
+              HasSubstr("/build: a type with adHoc"));
+}
+
+TEST(DocumentsTest, BuiltTemplateHasImageAndSource) {
+  const std::string image = absl::StrCat("image: ", kImage, "\n");
+  const std::string source =
+      absl::StrCat("source: {kind: git, sha256: ", std::string(64, 'b'),
+                   ", url: \"https://git.example/web\", commit: ", std::string(40, 'c'), "}\n");
+  const auto own = ReadTemplate(TemplateText(image + source));
+  ASSERT_TRUE(own.ok()) << own.status();
+  EXPECT_EQ(own->image, kImage);
+  EXPECT_EQ(own->source.kind(), "git");
+  EXPECT_EQ(own->source.commit(), std::string(40, 'c'));
+  for (const std::string& more : {image, source}) {
+    EXPECT_THAT(Mistakes(ReadTemplate(TemplateText(more)).status()),
+                HasSubstr("a built template has both image and source"));
+  }
+  EXPECT_THAT(Mistakes(ReadTemplate(TemplateText("image: web:1\n" + source)).status()),
+              HasSubstr("/image: must be NAME@sha256:DIGEST"));
+  EXPECT_THAT(Mistakes(ReadTemplate(TemplateText(image + "source: {kind: svn}\n")).status()),
+              HasSubstr("/source: the kind of the source"));
+}
+
 }  // namespace
 }  // namespace muster

@@ -31,19 +31,6 @@ absl::Status Refuse(std::string_view path, std::string_view why) {
   return errors::InvalidFiles(absl::StrCat("\"", CleanUtf8(path), "\" ", ToAbsl(why)));
 }
 
-// Returns why the path is not as Command.File of jobs.proto describes it; empty if it is.
-std::string WhyInvalidPath(std::string_view path) {
-  if (path.size() > kMaxPath) return absl::StrCat("has more than ", kMaxPath, " bytes");
-  if (!IsPrintable(path)) return "has a control character, or is not UTF-8";
-  for (const absl::string_view name : absl::StrSplit(ToAbsl(path), '/')) {
-    if (name.empty() || name == "." || name == "..") {
-      return "is not a relative path without \".\" and \"..\"";
-    }
-    if (name.size() > kMaxName) return absl::StrCat("has a name of more than ", kMaxName, " bytes");
-  }
-  return "";
-}
-
 // Returns why the content is not as Command.File of jobs.proto describes it; empty if it is.
 std::string WhyInvalidContent(const v1::Command::File& file) {
   if (!IsStored(file)) return file.size() == 0 ? "" : "has a size, but no SHA-256";
@@ -56,6 +43,18 @@ std::string WhyInvalidContent(const v1::Command::File& file) {
 }
 
 }  // namespace
+
+std::string WhyInvalidPath(std::string_view path) {
+  if (path.size() > kMaxPath) return absl::StrCat("has more than ", kMaxPath, " bytes");
+  if (!IsPrintable(path)) return "has a control character, or is not UTF-8";
+  for (const absl::string_view name : absl::StrSplit(ToAbsl(path), '/')) {
+    if (name.empty() || name == "." || name == "..") {
+      return "is not a relative path without \".\" and \"..\"";
+    }
+    if (name.size() > kMaxName) return absl::StrCat("has a name of more than ", kMaxName, " bytes");
+  }
+  return "";
+}
 
 int64_t StoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
   int64_t bytes = 0;

@@ -5,6 +5,8 @@
 #include <google/protobuf/repeated_field.h>
 
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "muster/v1/jobs.pb.h"
@@ -27,6 +29,9 @@ int64_t StoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>&
 // folder to which they are written, and no file is written twice. INVALID_ARGUMENT (INVALID_FILES);
 // the message names the file.
 absl::Status CheckFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& files);
+
+// Returns why a path is not one of Command.File; empty if it is.
+std::string WhyInvalidPath(std::string_view path);
 
 }  // namespace muster
 

@@ -28,6 +28,9 @@ struct ResolvedDeployment {
   TemplateLimits limits;  // of the template where it has one, else of the type
   std::string action;
 
+  // Returns the image that runs: that of a built template, else that of the type.
+  const std::string& image() const { return own && !own->image.empty() ? own->image : type.image; }
+
   // Returns the outputs of type and template, by name.
   std::map<std::string, const Output*> outputs() const;
 

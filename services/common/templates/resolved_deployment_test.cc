@@ -179,5 +179,18 @@ TEST(ResolvedDeploymentTest, OnlyAnAdHocTypeTakesFiles) {
   ExpectRefused(deployment, "INVALID_FILES", "there are none");
 }
 
+TEST(ResolvedDeploymentTest, ImageIsThatOfTheBuiltTemplateElseThatOfTheType) {
+  v1::Command::Deployment deployment = Deployment();
+  EXPECT_EQ(ResolveDeployment(deployment)->image(),
+            absl::StrCat("a@sha256:", std::string(64, 'a')));
+  const std::string image = absl::StrCat("b@sha256:", std::string(64, 'b'));
+  deployment.set_template_document(
+      absl::StrCat(TemplateText(), "image: ", image,
+                   "\nsource: {kind: zip, sha256: ", std::string(64, 'c'), "}\n"));
+  const auto resolved = ResolveDeployment(deployment);
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->image(), image);
+}
+
 }  // namespace
 }  // namespace muster

@@ -27,6 +27,8 @@
 namespace muster {
 
 inline constexpr char kAgentVariable[] = "MUSTER_TEST_AGENT";
+// A variable of the test that an agent which it kills has too.
+inline constexpr char kKilledAgentVariable[] = "MUSTER_TEST_KILLED_AGENT";
 inline const std::string kJob(32, 'a');
 
 // The records of a job.
@@ -91,9 +93,11 @@ inline void RunKilledAgent(CommandOfImage command = NoCommand, SecretsOfAgent se
       NodeJobFolder::Create(PosixFileOps(), parts[0], kJob, "n1", command(parts[2])).value();
   SpoolQuota quota(int64_t{1} << 30);
   DockerEngine docker(parts[1]);
+  JobPlan plan = PlanOf(parts[2], parts[3]);
+  plan.is_build = folder->ReadBuild().ok();
   testing::MemoryContents contents;
-  JobProcess({"/agent", "n1", quota, docker, contents, secrets(parts[0])}, *folder, kJob,
-             PlanOf(parts[2], parts[3]), [&] { folder->log()->Sync().IgnoreError(); })
+  JobProcess({"/agent", "n1", quota, docker, contents, secrets(parts[0])}, *folder, kJob, plan,
+             [&] { folder->log()->Sync().IgnoreError(); })
       .Run();
 }
 
@@ -149,18 +153,19 @@ class JobContainerFixture : public testing::DockerTest {
     }));
   }
 
-  // Starts an agent that runs the script, and kills it when the container has printed "ready".
-  void KillAgentOf(const std::string& script) {
-    auto agent = Subprocess::Start(
-        {.argv = {"/proc/self/exe", "--gtest_filter=KilledAgent.*"},
-         .environment = {absl::StrCat(kAgentVariable, "=", folder_, "|", docker_->socket(), "|",
-                                      docker_->image(), "|", script)}});
+  // Starts an agent that runs the script, and kills it when the container has printed this text.
+  void KillAgentOf(const std::string& script, const std::string& until = "ready") {
+    std::vector<std::string> environment = AllowListedEnvironment({kKilledAgentVariable});
+    environment.push_back(absl::StrCat(kAgentVariable, "=", folder_, "|", docker_->socket(), "|",
+                                       docker_->image(), "|", script));
+    auto agent = Subprocess::Start({.argv = {"/proc/self/exe", "--gtest_filter=KilledAgent.*"},
+                                    .environment = std::move(environment)});
     ASSERT_TRUE(agent.ok()) << agent.status();
     const std::string records = absl::StrCat(folder_, "/", kJob, "/records");
     ASSERT_TRUE(testing::Await([&] {
       std::ifstream file(records);
       const std::string text((std::istreambuf_iterator<char>(file)), {});
-      return text.find("ready") != std::string::npos;
+      return text.find(until) != std::string::npos;
     }));
     (*agent)->Signal(SIGKILL);
     (*agent)->Wait(absl::Minutes(1));

@@ -104,6 +104,9 @@ type PlanDeploymentRequest struct {
 	Nodes []string `protobuf:"bytes,8,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	// As in CreateDeploymentRequest.
 	Force bool `protobuf:"varint,9,opt,name=force,proto3" json:"force,omitempty"`
+	// Instead of all fields above: the build of a template. Its documents may be YAML; its type is that of the template, so
+	// `type_document` and `build` are empty.
+	Build *Command_Build `protobuf:"bytes,13,opt,name=build,proto3" json:"build,omitempty"`
 	// With `template` or `type`: the secrets, in any order. Version 0 stands for the newest one, which the plan names.
 	Secrets       []*Command_SecretReference `protobuf:"bytes,16,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -203,6 +206,13 @@ func (x *PlanDeploymentRequest) GetForce() bool {
 	return false
 }
 
+func (x *PlanDeploymentRequest) GetBuild() *Command_Build {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
 func (x *PlanDeploymentRequest) GetSecrets() []*Command_SecretReference {
 	if x != nil {
 		return x.Secrets
@@ -226,6 +236,10 @@ type DeploymentPlan struct {
 	// then it signs what an operator has signed before. It contains the values of sensitive parameters; with such values, it
 	// is unset in a call through a gateway.
 	Source *SignedCommand `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	// For `build`: the build for the command. `build` in it is empty: the signer chooses it.
+	Build *Command_Build `protobuf:"bytes,10,opt,name=build,proto3" json:"build,omitempty"`
+	// For `build`: the stored version of the template with this source, NAME@VERSION. Empty if it is to be built.
+	Built string `protobuf:"bytes,11,opt,name=built,proto3" json:"built,omitempty"`
 	// As in the command.
 	Secrets       []*Command_SecretReference `protobuf:"bytes,13,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -309,6 +323,20 @@ func (x *DeploymentPlan) GetSource() *SignedCommand {
 		return x.Source
 	}
 	return nil
+}
+
+func (x *DeploymentPlan) GetBuild() *Command_Build {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
+func (x *DeploymentPlan) GetBuilt() string {
+	if x != nil {
+		return x.Built
+	}
+	return ""
 }
 
 func (x *DeploymentPlan) GetSecrets() []*Command_SecretReference {
@@ -524,7 +552,7 @@ func (x *DeploymentFile) GetExecutable() bool {
 
 type CreateDeploymentRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// As in SubmitJobRequest. The action of the command is "deployment".
+	// As in SubmitJobRequest. The action of the command is "deployment" or "build".
 	Command  *SignedCommand       `protobuf:"bytes,1,opt,name=command,proto3" json:"command,omitempty"`
 	Nodes    []string             `protobuf:"bytes,2,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	Parallel int32                `protobuf:"varint,3,opt,name=parallel,proto3" json:"parallel,omitempty"`
@@ -636,7 +664,7 @@ type Deployment struct {
 	Deployment string `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// The job of its command, for JobService.
 	Job string `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
-	// NAME@VERSION; `template` is empty if the type is deployed alone.
+	// NAME@VERSION; `template` is empty if the type is deployed alone. It is the version that a build creates.
 	Type       string                 `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
 	Template   string                 `protobuf:"bytes,4,opt,name=template,proto3" json:"template,omitempty"`
 	Action     string                 `protobuf:"bytes,5,opt,name=action,proto3" json:"action,omitempty"`
@@ -675,7 +703,9 @@ type Deployment struct {
 	Secrets []*Command_SecretReference `protobuf:"bytes,32,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	// Only if GetDeploymentRequest asks for them: the first 10 by name of the nodes of the request without a record. Empty if
 	// the command is for all nodes: it names none.
-	SilentNodes   []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
+	SilentNodes []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
+	// It is the build of its template. Its action is "build".
+	Build         *DeploymentBuild `protobuf:"bytes,28,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -899,6 +929,74 @@ func (x *Deployment) GetSilentNodes() []string {
 	return nil
 }
 
+func (x *Deployment) GetBuild() *DeploymentBuild {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
+type DeploymentBuild struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Repository string                 `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
+	Source     *Command_Source        `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
+	// The built image by its digest; empty until the build has succeeded.
+	Image         string `protobuf:"bytes,3,opt,name=image,proto3" json:"image,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeploymentBuild) Reset() {
+	*x = DeploymentBuild{}
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeploymentBuild) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeploymentBuild) ProtoMessage() {}
+
+func (x *DeploymentBuild) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeploymentBuild.ProtoReflect.Descriptor instead.
+func (*DeploymentBuild) Descriptor() ([]byte, []int) {
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DeploymentBuild) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
+func (x *DeploymentBuild) GetSource() *Command_Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *DeploymentBuild) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
 type RelatedDeployment struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Deployment    string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
@@ -909,7 +1007,7 @@ type RelatedDeployment struct {
 
 func (x *RelatedDeployment) Reset() {
 	*x = RelatedDeployment{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -921,7 +1019,7 @@ func (x *RelatedDeployment) String() string {
 func (*RelatedDeployment) ProtoMessage() {}
 
 func (x *RelatedDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -934,7 +1032,7 @@ func (x *RelatedDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelatedDeployment.ProtoReflect.Descriptor instead.
 func (*RelatedDeployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RelatedDeployment) GetDeployment() string {
@@ -969,7 +1067,7 @@ type DeploymentNode struct {
 
 func (x *DeploymentNode) Reset() {
 	*x = DeploymentNode{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -981,7 +1079,7 @@ func (x *DeploymentNode) String() string {
 func (*DeploymentNode) ProtoMessage() {}
 
 func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -994,7 +1092,7 @@ func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentNode.ProtoReflect.Descriptor instead.
 func (*DeploymentNode) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeploymentNode) GetNode() string {
@@ -1053,7 +1151,7 @@ type GetDeploymentRequest struct {
 
 func (x *GetDeploymentRequest) Reset() {
 	*x = GetDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1163,7 @@ func (x *GetDeploymentRequest) String() string {
 func (*GetDeploymentRequest) ProtoMessage() {}
 
 func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1176,7 @@ func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*GetDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetDeploymentRequest) GetDeployment() string {
@@ -1120,7 +1218,7 @@ type ListDeploymentsRequest struct {
 
 func (x *ListDeploymentsRequest) Reset() {
 	*x = ListDeploymentsRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[10]
+	mi := &file_muster_v1_deployments_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1132,7 +1230,7 @@ func (x *ListDeploymentsRequest) String() string {
 func (*ListDeploymentsRequest) ProtoMessage() {}
 
 func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[10]
+	mi := &file_muster_v1_deployments_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1145,7 +1243,7 @@ func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListDeploymentsRequest) GetPageSize() int32 {
@@ -1171,7 +1269,7 @@ type CancelDeploymentRequest struct {
 
 func (x *CancelDeploymentRequest) Reset() {
 	*x = CancelDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[11]
+	mi := &file_muster_v1_deployments_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1183,7 +1281,7 @@ func (x *CancelDeploymentRequest) String() string {
 func (*CancelDeploymentRequest) ProtoMessage() {}
 
 func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[11]
+	mi := &file_muster_v1_deployments_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1196,7 +1294,7 @@ func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*CancelDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CancelDeploymentRequest) GetDeployment() string {
@@ -1216,7 +1314,7 @@ type ListDeploymentsResponse struct {
 
 func (x *ListDeploymentsResponse) Reset() {
 	*x = ListDeploymentsResponse{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[12]
+	mi := &file_muster_v1_deployments_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1228,7 +1326,7 @@ func (x *ListDeploymentsResponse) String() string {
 func (*ListDeploymentsResponse) ProtoMessage() {}
 
 func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[12]
+	mi := &file_muster_v1_deployments_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1241,7 +1339,7 @@ func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ListDeploymentsResponse) GetDeployments() []*Deployment {
@@ -1262,7 +1360,7 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xcf\x02\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xff\x02\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1274,8 +1372,9 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x06 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\a \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05nodes\x18\b \x03(\tR\x05nodes\x12\x14\n" +
-	"\x05force\x18\t \x01(\bR\x05force\x12<\n" +
-	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"\x98\x03\n" +
+	"\x05force\x18\t \x01(\bR\x05force\x12.\n" +
+	"\x05build\x18\r \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12<\n" +
+	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"\xde\x03\n" +
 	"\x0eDeploymentPlan\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
@@ -1288,7 +1387,10 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"parameters\x12\x14\n" +
 	"\x05nodes\x18\x05 \x03(\tR\x05nodes\x121\n" +
 	"\askipped\x18\x06 \x03(\v2\x17.muster.v1.SkippedNodesR\askipped\x120\n" +
-	"\x06source\x18\a \x01(\v2\x18.muster.v1.SignedCommandR\x06source\x12<\n" +
+	"\x06source\x18\a \x01(\v2\x18.muster.v1.SignedCommandR\x06source\x12.\n" +
+	"\x05build\x18\n" +
+	" \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12\x14\n" +
+	"\x05built\x18\v \x01(\tR\x05built\x12<\n" +
 	"\asecrets\x18\r \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"R\n" +
 	"\fSkippedNodes\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
@@ -1314,7 +1416,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
-	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xa0\b\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xd2\b\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1351,7 +1453,14 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"never_sent\x18\x18 \x01(\bR\tneverSent\x12)\n" +
 	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\x12<\n" +
 	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12!\n" +
-	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\"e\n" +
+	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\x120\n" +
+	"\x05build\x18\x1c \x01(\v2\x1a.muster.v1.DeploymentBuildR\x05build\"z\n" +
+	"\x0fDeploymentBuild\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x01 \x01(\tR\n" +
+	"repository\x121\n" +
+	"\x06source\x18\x02 \x01(\v2\x19.muster.v1.Command.SourceR\x06source\x12\x14\n" +
+	"\x05image\x18\x03 \x01(\tR\x05image\"e\n" +
 	"\x11RelatedDeployment\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1413,7 +1522,7 @@ func file_muster_v1_deployments_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_deployments_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_muster_v1_deployments_proto_goTypes = []any{
 	(DeploymentState)(0),            // 0: muster.v1.DeploymentState
 	(*PlanDeploymentRequest)(nil),   // 1: muster.v1.PlanDeploymentRequest
@@ -1423,61 +1532,68 @@ var file_muster_v1_deployments_proto_goTypes = []any{
 	(*DeploymentFile)(nil),          // 5: muster.v1.DeploymentFile
 	(*CreateDeploymentRequest)(nil), // 6: muster.v1.CreateDeploymentRequest
 	(*Deployment)(nil),              // 7: muster.v1.Deployment
-	(*RelatedDeployment)(nil),       // 8: muster.v1.RelatedDeployment
-	(*DeploymentNode)(nil),          // 9: muster.v1.DeploymentNode
-	(*GetDeploymentRequest)(nil),    // 10: muster.v1.GetDeploymentRequest
-	(*ListDeploymentsRequest)(nil),  // 11: muster.v1.ListDeploymentsRequest
-	(*CancelDeploymentRequest)(nil), // 12: muster.v1.CancelDeploymentRequest
-	(*ListDeploymentsResponse)(nil), // 13: muster.v1.ListDeploymentsResponse
-	(*Command_File)(nil),            // 14: muster.v1.Command.File
-	(*Command_SecretReference)(nil), // 15: muster.v1.Command.SecretReference
-	(*Command_Deployment)(nil),      // 16: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 17: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 18: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 19: google.protobuf.Timestamp
-	(*JobRecord_Final)(nil),         // 20: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 21: muster.v1.JobRecord.Outputs
+	(*DeploymentBuild)(nil),         // 8: muster.v1.DeploymentBuild
+	(*RelatedDeployment)(nil),       // 9: muster.v1.RelatedDeployment
+	(*DeploymentNode)(nil),          // 10: muster.v1.DeploymentNode
+	(*GetDeploymentRequest)(nil),    // 11: muster.v1.GetDeploymentRequest
+	(*ListDeploymentsRequest)(nil),  // 12: muster.v1.ListDeploymentsRequest
+	(*CancelDeploymentRequest)(nil), // 13: muster.v1.CancelDeploymentRequest
+	(*ListDeploymentsResponse)(nil), // 14: muster.v1.ListDeploymentsResponse
+	(*Command_File)(nil),            // 15: muster.v1.Command.File
+	(*Command_Build)(nil),           // 16: muster.v1.Command.Build
+	(*Command_SecretReference)(nil), // 17: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),      // 18: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),     // 19: google.protobuf.Duration
+	(*SignedCommand)(nil),           // 20: muster.v1.SignedCommand
+	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
+	(*Command_Source)(nil),          // 22: muster.v1.Command.Source
+	(*JobRecord_Final)(nil),         // 23: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),       // 24: muster.v1.JobRecord.Outputs
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
-	14, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
-	15, // 1: muster.v1.PlanDeploymentRequest.secrets:type_name -> muster.v1.Command.SecretReference
-	16, // 2: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	17, // 3: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
-	4,  // 4: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
-	3,  // 5: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
-	18, // 6: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
-	15, // 7: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
-	18, // 8: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	17, // 9: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
-	4,  // 10: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
-	0,  // 11: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	19, // 12: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	19, // 13: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	9,  // 14: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
-	5,  // 15: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	8,  // 16: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
-	8,  // 17: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
-	15, // 18: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
-	0,  // 19: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
-	19, // 20: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	20, // 21: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	21, // 22: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	7,  // 23: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 24: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	6,  // 25: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	10, // 26: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	11, // 27: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	12, // 28: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 29: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	7,  // 30: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	7,  // 31: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	13, // 32: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	7,  // 33: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	29, // [29:34] is the sub-list for method output_type
-	24, // [24:29] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	15, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
+	16, // 1: muster.v1.PlanDeploymentRequest.build:type_name -> muster.v1.Command.Build
+	17, // 2: muster.v1.PlanDeploymentRequest.secrets:type_name -> muster.v1.Command.SecretReference
+	18, // 3: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	19, // 4: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	4,  // 5: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
+	3,  // 6: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
+	20, // 7: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
+	16, // 8: muster.v1.DeploymentPlan.build:type_name -> muster.v1.Command.Build
+	17, // 9: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
+	20, // 10: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	19, // 11: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	4,  // 12: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
+	0,  // 13: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
+	21, // 14: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	21, // 15: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	10, // 16: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	5,  // 17: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
+	9,  // 18: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
+	9,  // 19: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
+	17, // 20: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	8,  // 21: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
+	22, // 22: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
+	0,  // 23: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	21, // 24: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	23, // 25: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	24, // 26: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	7,  // 27: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 28: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 29: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	11, // 30: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	12, // 31: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	13, // 32: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 33: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 34: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 35: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	14, // 36: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 37: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	33, // [33:38] is the sub-list for method output_type
+	28, // [28:33] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }
@@ -1492,7 +1608,7 @@ func file_muster_v1_deployments_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_deployments_proto_rawDesc), len(file_muster_v1_deployments_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

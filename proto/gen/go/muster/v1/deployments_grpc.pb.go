@@ -35,12 +35,15 @@ const (
 // Served by the jobs service. Callers: operators, also through gateways.
 //
 // A deployment is a signed command (jobs.proto) that names the documents of a template. The jobs service submits it to
-// the root relay, also after a restart, and stores its outcome on each node.
+// the root relay, also after a restart, and stores its outcome on each node. The build of a template's image is stored
+// and followed in the same way; when it succeeded, the version of the template exists.
 type DeploymentServiceClient interface {
 	// Resolves what a deployment would run. With `retry_of` or `destroys` it also chooses the nodes. Stores nothing.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS), NOT_FOUND
-	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
+	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With `build`: INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_FILES,
+	// INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
+	// FAILED_PRECONDITION (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
 	// (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED, NOT_RETRIABLE, NO_DESTROY_ACTION,
 	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT).
 	PlanDeployment(ctx context.Context, in *PlanDeploymentRequest, opts ...grpc.CallOption) (*DeploymentPlan, error)
@@ -52,8 +55,8 @@ type DeploymentServiceClient interface {
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
 	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
-	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys` also those of
-	// PlanDeployment for them.
+	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a
+	// build, also those of PlanDeployment for them.
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(ctx context.Context, in *GetDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
@@ -135,12 +138,15 @@ func (c *deploymentServiceClient) CancelDeployment(ctx context.Context, in *Canc
 // Served by the jobs service. Callers: operators, also through gateways.
 //
 // A deployment is a signed command (jobs.proto) that names the documents of a template. The jobs service submits it to
-// the root relay, also after a restart, and stores its outcome on each node.
+// the root relay, also after a restart, and stores its outcome on each node. The build of a template's image is stored
+// and followed in the same way; when it succeeded, the version of the template exists.
 type DeploymentServiceServer interface {
 	// Resolves what a deployment would run. With `retry_of` or `destroys` it also chooses the nodes. Stores nothing.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS), NOT_FOUND
-	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
+	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With `build`: INVALID_ARGUMENT (INVALID_DOCUMENT, INVALID_FILES,
+	// INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
+	// FAILED_PRECONDITION (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
 	// (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED, NOT_RETRIABLE, NO_DESTROY_ACTION,
 	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT).
 	PlanDeployment(context.Context, *PlanDeploymentRequest) (*DeploymentPlan, error)
@@ -152,8 +158,8 @@ type DeploymentServiceServer interface {
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
 	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
-	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys` also those of
-	// PlanDeployment for them.
+	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a
+	// build, also those of PlanDeployment for them.
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	GetDeployment(context.Context, *GetDeploymentRequest) (*Deployment, error)

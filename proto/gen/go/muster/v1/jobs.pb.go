@@ -220,7 +220,7 @@ type Command struct {
 	Job     string           `protobuf:"bytes,2,opt,name=job,proto3" json:"job,omitempty"`
 	Targets *Command_Targets `protobuf:"bytes,3,opt,name=targets,proto3" json:"targets,omitempty"`
 	// The action that the node's policy checks: "exec" for commands of operators, "container" for those in a container,
-	// "deployment" for those of a deployment, "rudder" for remote runs of Rudder's API.
+	// "deployment" for those of a deployment, "build" for the build of an image, "rudder" for remote runs of Rudder's API.
 	Action string `protobuf:"bytes,4,opt,name=action,proto3" json:"action,omitempty"`
 	// The program and its arguments: at most 1,000, at most 64 KiB in total. No shell is involved. In a container it may be
 	// empty, for the command of the image.
@@ -1705,8 +1705,10 @@ func (x *Command_Variable) GetValue() string {
 type Command_Container struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// An image by its content: NAME@sha256:DIGEST, or sha256:ID for one that the node has. At most 512 characters.
-	Image         string              `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
-	Deployment    *Command_Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	Image      string              `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`
+	Deployment *Command_Deployment `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	// An image that is built from `image`, instead of a container.
+	Build         *Command_Build `protobuf:"bytes,3,opt,name=build,proto3" json:"build,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1755,6 +1757,185 @@ func (x *Command_Container) GetDeployment() *Command_Deployment {
 	return nil
 }
 
+func (x *Command_Container) GetBuild() *Command_Build {
+	if x != nil {
+		return x.Build
+	}
+	return nil
+}
+
+// The origin of the files of a build.
+type Command_Source struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "folder", "zip", "tar" or "git".
+	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
+	// Of the files, in lower-case hex: the SHA-256 of a line "<path>\n<size> <mode> <SHA-256 of the content>\n" for each,
+	// sorted by path. Numbers are decimal, the mode is "x" for an executable file, else "-".
+	Sha256 string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	// Only of "git": the address, the commit (40 or 64 lower-case hex digits), and the folder in it; empty: all of it.
+	Url           string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	Commit        string `protobuf:"bytes,4,opt,name=commit,proto3" json:"commit,omitempty"`
+	Folder        string `protobuf:"bytes,5,opt,name=folder,proto3" json:"folder,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_Source) Reset() {
+	*x = Command_Source{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_Source) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_Source) ProtoMessage() {}
+
+func (x *Command_Source) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_Source.ProtoReflect.Descriptor instead.
+func (*Command_Source) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+}
+
+func (x *Command_Source) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Command_Source) GetSha256() string {
+	if x != nil {
+		return x.Sha256
+	}
+	return ""
+}
+
+func (x *Command_Source) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *Command_Source) GetCommit() string {
+	if x != nil {
+		return x.Commit
+	}
+	return ""
+}
+
+func (x *Command_Source) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+// An image with the files of a template, on top of the image of its type. One node builds it, pushes it to a registry, and
+// returns it as the output "image": NAME@sha256:DIGEST.
+type Command_Build struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The build's id: 32 random lower-case hex digits. It is that of its deployment.
+	Build string `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
+	// The documents, as in Deployment. The template has neither an image nor a source.
+	TypeDocument     string `protobuf:"bytes,2,opt,name=type_document,json=typeDocument,proto3" json:"type_document,omitempty"`
+	TemplateDocument string `protobuf:"bytes,3,opt,name=template_document,json=templateDocument,proto3" json:"template_document,omitempty"`
+	// As in Deployment; at least one.
+	Files  []*Command_File `protobuf:"bytes,4,rep,name=files,proto3" json:"files,omitempty"`
+	Source *Command_Source `protobuf:"bytes,5,opt,name=source,proto3" json:"source,omitempty"`
+	// The name of the image with its registry, without tag and digest: "registry.example/templates/web". At most 255
+	// characters.
+	Repository    string `protobuf:"bytes,6,opt,name=repository,proto3" json:"repository,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_Build) Reset() {
+	*x = Command_Build{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_Build) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_Build) ProtoMessage() {}
+
+func (x *Command_Build) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_Build.ProtoReflect.Descriptor instead.
+func (*Command_Build) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
+}
+
+func (x *Command_Build) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+func (x *Command_Build) GetTypeDocument() string {
+	if x != nil {
+		return x.TypeDocument
+	}
+	return ""
+}
+
+func (x *Command_Build) GetTemplateDocument() string {
+	if x != nil {
+		return x.TemplateDocument
+	}
+	return ""
+}
+
+func (x *Command_Build) GetFiles() []*Command_File {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *Command_Build) GetSource() *Command_Source {
+	if x != nil {
+		return x.Source
+	}
+	return nil
+}
+
+func (x *Command_Build) GetRepository() string {
+	if x != nil {
+		return x.Repository
+	}
+	return ""
+}
+
 // A file that a deployment brings.
 type Command_File struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1773,7 +1954,7 @@ type Command_File struct {
 
 func (x *Command_File) Reset() {
 	*x = Command_File{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1966,7 @@ func (x *Command_File) String() string {
 func (*Command_File) ProtoMessage() {}
 
 func (x *Command_File) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[20]
+	mi := &file_muster_v1_jobs_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1979,7 @@ func (x *Command_File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_File.ProtoReflect.Descriptor instead.
 func (*Command_File) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 3}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 5}
 }
 
 func (x *Command_File) GetPath() string {
@@ -1851,7 +2032,7 @@ type Command_SecretReference struct {
 
 func (x *Command_SecretReference) Reset() {
 	*x = Command_SecretReference{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1863,7 +2044,7 @@ func (x *Command_SecretReference) String() string {
 func (*Command_SecretReference) ProtoMessage() {}
 
 func (x *Command_SecretReference) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[21]
+	mi := &file_muster_v1_jobs_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1876,7 +2057,7 @@ func (x *Command_SecretReference) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_SecretReference.ProtoReflect.Descriptor instead.
 func (*Command_SecretReference) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 4}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 6}
 }
 
 func (x *Command_SecretReference) GetName() string {
@@ -1926,7 +2107,7 @@ type Command_Deployment struct {
 
 func (x *Command_Deployment) Reset() {
 	*x = Command_Deployment{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2119,7 @@ func (x *Command_Deployment) String() string {
 func (*Command_Deployment) ProtoMessage() {}
 
 func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[22]
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2132,7 @@ func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
 func (*Command_Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 5}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 7}
 }
 
 func (x *Command_Deployment) GetDeployment() string {
@@ -2012,7 +2193,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2205,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[23]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2058,7 +2239,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2251,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2112,7 +2293,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2305,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2154,7 +2335,8 @@ func (x *JobRecord_Cut) GetRecordsSha256() []byte {
 	return nil
 }
 
-// The outputs of a deployment: those of its template that the container wrote. At most one for each node.
+// The outputs of a deployment: those of its template that the container wrote, or "image" of a build. At most one for
+// each node.
 type JobRecord_Outputs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sorted by name; at most 64, and 32 KiB in total.
@@ -2165,7 +2347,7 @@ type JobRecord_Outputs struct {
 
 func (x *JobRecord_Outputs) Reset() {
 	*x = JobRecord_Outputs{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2359,7 @@ func (x *JobRecord_Outputs) String() string {
 func (*JobRecord_Outputs) ProtoMessage() {}
 
 func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2229,7 +2411,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2423,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2487,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2317,7 +2499,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2602,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2432,7 +2614,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2487,7 +2669,7 @@ type JobRecord_Outputs_Output struct {
 
 func (x *JobRecord_Outputs_Output) Reset() {
 	*x = JobRecord_Outputs_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2499,7 +2681,7 @@ func (x *JobRecord_Outputs_Output) String() string {
 func (*JobRecord_Outputs_Output) ProtoMessage() {}
 
 func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2542,7 +2724,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2736,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2785,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[32]
+	mi := &file_muster_v1_jobs_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2797,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[32]
+	mi := &file_muster_v1_jobs_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2656,8 +2838,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x83\n" +
-	"\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\r\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2681,12 +2862,28 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05count\x18\x03 \x01(\x03R\x05count\x1a4\n" +
 	"\bVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\x1a`\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x1a\x90\x01\n" +
 	"\tContainer\x12\x14\n" +
 	"\x05image\x18\x01 \x01(\tR\x05image\x12=\n" +
 	"\n" +
 	"deployment\x18\x02 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
-	"deployment\x1a\x80\x01\n" +
+	"deployment\x12.\n" +
+	"\x05build\x18\x03 \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x1av\n" +
+	"\x06Source\x12\x12\n" +
+	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06sha256\x18\x02 \x01(\tR\x06sha256\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\x12\x16\n" +
+	"\x06commit\x18\x04 \x01(\tR\x06commit\x12\x16\n" +
+	"\x06folder\x18\x05 \x01(\tR\x06folder\x1a\xf1\x01\n" +
+	"\x05Build\x12\x14\n" +
+	"\x05build\x18\x01 \x01(\tR\x05build\x12#\n" +
+	"\rtype_document\x18\x02 \x01(\tR\ftypeDocument\x12+\n" +
+	"\x11template_document\x18\x03 \x01(\tR\x10templateDocument\x12-\n" +
+	"\x05files\x18\x04 \x03(\v2\x17.muster.v1.Command.FileR\x05files\x121\n" +
+	"\x06source\x18\x05 \x01(\v2\x19.muster.v1.Command.SourceR\x06source\x12\x1e\n" +
+	"\n" +
+	"repository\x18\x06 \x01(\tR\n" +
+	"repository\x1a\x80\x01\n" +
 	"\x04File\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\x12\x1e\n" +
@@ -2894,7 +3091,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -2919,80 +3116,85 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Targets)(nil),            // 20: muster.v1.Command.Targets
 	(*Command_Variable)(nil),           // 21: muster.v1.Command.Variable
 	(*Command_Container)(nil),          // 22: muster.v1.Command.Container
-	(*Command_File)(nil),               // 23: muster.v1.Command.File
-	(*Command_SecretReference)(nil),    // 24: muster.v1.Command.SecretReference
-	(*Command_Deployment)(nil),         // 25: muster.v1.Command.Deployment
-	(*JobRecord_Started)(nil),          // 26: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 27: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 28: muster.v1.JobRecord.Cut
-	(*JobRecord_Outputs)(nil),          // 29: muster.v1.JobRecord.Outputs
-	(*JobRecord_RecordsSignature)(nil), // 30: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 31: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 32: muster.v1.JobRecord.Branch
-	(*JobRecord_Outputs_Output)(nil),   // 33: muster.v1.JobRecord.Outputs.Output
-	(*JobCommand_Target)(nil),          // 34: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 35: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 36: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 37: google.protobuf.Duration
+	(*Command_Source)(nil),             // 23: muster.v1.Command.Source
+	(*Command_Build)(nil),              // 24: muster.v1.Command.Build
+	(*Command_File)(nil),               // 25: muster.v1.Command.File
+	(*Command_SecretReference)(nil),    // 26: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),         // 27: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 28: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 29: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 30: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 31: muster.v1.JobRecord.Outputs
+	(*JobRecord_RecordsSignature)(nil), // 32: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 33: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 34: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 35: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 36: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 37: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 38: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 39: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	36, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	36, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	37, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	38, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	38, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	39, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	37, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	39, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
 	5,  // 11: muster.v1.CancelJobRequest.submission:type_name -> muster.v1.SubmitJobRequest
-	36, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	36, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	38, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	38, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	36, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	38, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
 	2,  // 17: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	36, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	26, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	27, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	28, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	31, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	32, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	29, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	38, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	28, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	29, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	30, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	33, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	34, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	31, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
 	14, // 25: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
 	4,  // 26: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	34, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	37, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	37, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	37, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	37, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	35, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	25, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
-	23, // 34: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	24, // 35: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
-	36, // 36: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 37: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	33, // 38: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 39: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	37, // 40: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	30, // 41: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 42: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 43: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 44: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 45: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 46: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 47: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 48: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 49: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 50: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 51: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	47, // [47:52] is the sub-list for method output_type
-	42, // [42:47] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	36, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	39, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	39, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	39, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	39, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	37, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	27, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	24, // 34: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
+	25, // 35: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
+	23, // 36: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
+	25, // 37: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
+	26, // 38: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	38, // 39: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 40: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	35, // 41: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 42: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	39, // 43: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	32, // 44: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 45: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 46: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 47: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 48: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 49: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 50: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 51: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 52: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 53: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 54: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	50, // [50:55] is the sub-list for method output_type
+	45, // [45:50] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -3014,7 +3216,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   33,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

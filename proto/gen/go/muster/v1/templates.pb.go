@@ -361,8 +361,11 @@ type Template struct {
 	DocumentSha256 string                 `protobuf:"bytes,6,opt,name=document_sha256,json=documentSha256,proto3" json:"document_sha256,omitempty"`
 	CreatedBy      string                 `protobuf:"bytes,7,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	CreateTime     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// The image that was built for it, NAME@sha256:DIGEST, and the origin of its files; empty if it runs that of its type.
+	Image         string          `protobuf:"bytes,9,opt,name=image,proto3" json:"image,omitempty"`
+	Source        *Command_Source `protobuf:"bytes,10,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Template) Reset() {
@@ -447,6 +450,20 @@ func (x *Template) GetCreatedBy() string {
 func (x *Template) GetCreateTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.CreateTime
+	}
+	return nil
+}
+
+func (x *Template) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *Template) GetSource() *Command_Source {
+	if x != nil {
+		return x.Source
 	}
 	return nil
 }
@@ -659,7 +676,7 @@ var File_muster_v1_templates_proto protoreflect.FileDescriptor
 
 const file_muster_v1_templates_proto_rawDesc = "" +
 	"\n" +
-	"\x19muster/v1/templates.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc6\x02\n" +
+	"\x19muster/v1/templates.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xc6\x02\n" +
 	"\fTemplateType\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12 \n" +
@@ -685,7 +702,7 @@ const file_muster_v1_templates_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"r\n" +
 	"\x19ListTemplateTypesResponse\x12-\n" +
 	"\x05types\x18\x01 \x03(\v2\x17.muster.v1.TemplateTypeR\x05types\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x8f\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd8\x02\n" +
 	"\bTemplate\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12 \n" +
@@ -696,7 +713,10 @@ const file_muster_v1_templates_proto_rawDesc = "" +
 	"\n" +
 	"created_by\x18\a \x01(\tR\tcreatedBy\x12;\n" +
 	"\vcreate_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"createTime\"3\n" +
+	"createTime\x12\x14\n" +
+	"\x05image\x18\t \x01(\tR\x05image\x121\n" +
+	"\x06source\x18\n" +
+	" \x01(\v2\x19.muster.v1.Command.SourceR\x06source\"3\n" +
 	"\x15CreateTemplateRequest\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\"0\n" +
 	"\x12GetTemplateRequest\x12\x1a\n" +
@@ -742,29 +762,31 @@ var file_muster_v1_templates_proto_goTypes = []any{
 	(*ListTemplatesRequest)(nil),      // 8: muster.v1.ListTemplatesRequest
 	(*ListTemplatesResponse)(nil),     // 9: muster.v1.ListTemplatesResponse
 	(*timestamppb.Timestamp)(nil),     // 10: google.protobuf.Timestamp
+	(*Command_Source)(nil),            // 11: muster.v1.Command.Source
 }
 var file_muster_v1_templates_proto_depIdxs = []int32{
 	10, // 0: muster.v1.TemplateType.create_time:type_name -> google.protobuf.Timestamp
 	0,  // 1: muster.v1.ListTemplateTypesResponse.types:type_name -> muster.v1.TemplateType
 	10, // 2: muster.v1.Template.create_time:type_name -> google.protobuf.Timestamp
-	5,  // 3: muster.v1.ListTemplatesResponse.templates:type_name -> muster.v1.Template
-	1,  // 4: muster.v1.TemplateService.CreateTemplateType:input_type -> muster.v1.CreateTemplateTypeRequest
-	2,  // 5: muster.v1.TemplateService.GetTemplateType:input_type -> muster.v1.GetTemplateTypeRequest
-	3,  // 6: muster.v1.TemplateService.ListTemplateTypes:input_type -> muster.v1.ListTemplateTypesRequest
-	6,  // 7: muster.v1.TemplateService.CreateTemplate:input_type -> muster.v1.CreateTemplateRequest
-	7,  // 8: muster.v1.TemplateService.GetTemplate:input_type -> muster.v1.GetTemplateRequest
-	8,  // 9: muster.v1.TemplateService.ListTemplates:input_type -> muster.v1.ListTemplatesRequest
-	0,  // 10: muster.v1.TemplateService.CreateTemplateType:output_type -> muster.v1.TemplateType
-	0,  // 11: muster.v1.TemplateService.GetTemplateType:output_type -> muster.v1.TemplateType
-	4,  // 12: muster.v1.TemplateService.ListTemplateTypes:output_type -> muster.v1.ListTemplateTypesResponse
-	5,  // 13: muster.v1.TemplateService.CreateTemplate:output_type -> muster.v1.Template
-	5,  // 14: muster.v1.TemplateService.GetTemplate:output_type -> muster.v1.Template
-	9,  // 15: muster.v1.TemplateService.ListTemplates:output_type -> muster.v1.ListTemplatesResponse
-	10, // [10:16] is the sub-list for method output_type
-	4,  // [4:10] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	11, // 3: muster.v1.Template.source:type_name -> muster.v1.Command.Source
+	5,  // 4: muster.v1.ListTemplatesResponse.templates:type_name -> muster.v1.Template
+	1,  // 5: muster.v1.TemplateService.CreateTemplateType:input_type -> muster.v1.CreateTemplateTypeRequest
+	2,  // 6: muster.v1.TemplateService.GetTemplateType:input_type -> muster.v1.GetTemplateTypeRequest
+	3,  // 7: muster.v1.TemplateService.ListTemplateTypes:input_type -> muster.v1.ListTemplateTypesRequest
+	6,  // 8: muster.v1.TemplateService.CreateTemplate:input_type -> muster.v1.CreateTemplateRequest
+	7,  // 9: muster.v1.TemplateService.GetTemplate:input_type -> muster.v1.GetTemplateRequest
+	8,  // 10: muster.v1.TemplateService.ListTemplates:input_type -> muster.v1.ListTemplatesRequest
+	0,  // 11: muster.v1.TemplateService.CreateTemplateType:output_type -> muster.v1.TemplateType
+	0,  // 12: muster.v1.TemplateService.GetTemplateType:output_type -> muster.v1.TemplateType
+	4,  // 13: muster.v1.TemplateService.ListTemplateTypes:output_type -> muster.v1.ListTemplateTypesResponse
+	5,  // 14: muster.v1.TemplateService.CreateTemplate:output_type -> muster.v1.Template
+	5,  // 15: muster.v1.TemplateService.GetTemplate:output_type -> muster.v1.Template
+	9,  // 16: muster.v1.TemplateService.ListTemplates:output_type -> muster.v1.ListTemplatesResponse
+	11, // [11:17] is the sub-list for method output_type
+	5,  // [5:11] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_templates_proto_init() }
@@ -772,6 +794,7 @@ func file_muster_v1_templates_proto_init() {
 	if File_muster_v1_templates_proto != nil {
 		return
 	}
+	file_muster_v1_jobs_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

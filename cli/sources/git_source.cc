@@ -1,0 +1,197 @@
+#include "cli/sources/git_source.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "cli/sources/source_archive.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/secret_file.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/subprocess.h"
+#include "services/common/base/utf8.h"
+#include "services/common/errors/cli.h"
+
+namespace muster::cli {
+namespace {
+
+// Bounds what git writes and allocates for the bytes of a server.
+constexpr char kLimitProgram[] = "/usr/bin/prlimit";
+constexpr int64_t kMaxMemory = int64_t{4} << 30;
+constexpr size_t kMaxListing = size_t{8} << 20;
+constexpr size_t kTail = 4'096;
+constexpr char kCheckAddress[] =
+    "Check the address, the ref, and the access to the server. For a private repository, clone it "
+    "yourself and name the folder.";
+
+// A folder that is removed with its content.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string path = (std::filesystem::temp_directory_path(fault_) / "muster-XXXXXX").string();
+    if (!fault_ && mkdtemp(path.data()) != nullptr) path_ = path;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }  // empty: it could not be created
+
+ private:
+  std::error_code fault_;
+  std::string path_;
+};
+
+// Returns the last line of what git printed, which is the cause.
+std::string CauseOf(const std::string& text) {
+  const std::vector<std::string> lines =
+      absl::StrSplit(absl::StripAsciiWhitespace(text), '\n', absl::SkipWhitespace());
+  return lines.empty() ? "git printed no cause" : CleanUtf8(lines.back());
+}
+
+class GitSource {
+ public:
+  GitSource(const GitAddress& address, const GitOptions& options)
+      : address_(address),
+        options_(options),
+        end_(SystemClock().MonotonicNow() + options.time_limit) {}
+
+  absl::StatusOr<std::string> Read(SourceFiles& files) {
+    if (folder_.path().empty()) return Failed("no temporary folder can be created", "Set TMPDIR.");
+    RETURN_IF_ERROR(Run({"init", "--quiet", "--bare", "--template=", repository_}).status());
+    RETURN_IF_ERROR(Run({"-C", repository_, "fetch", "--quiet", "--depth=1", "--no-tags",
+                         "--no-recurse-submodules", "--no-auto-maintenance",
+                         "--no-write-commit-graph", "--end-of-options", address_.url, address_.ref})
+                        .status());
+    ASSIGN_OR_RETURN(std::string commit,
+                     Run({"-C", repository_, "rev-parse", "--verify", "FETCH_HEAD^{commit}"}));
+    commit = std::string(absl::StripAsciiWhitespace(commit));
+    const std::string tree = absl::StrCat(commit, ":", address_.folder);
+    RETURN_IF_ERROR(RefuseSubmodules(tree, files));
+    const std::string archive = folder_.path() + "/files.tar";
+    RETURN_IF_ERROR(Run({"-C", repository_, "archive", "--format=tar", tree}, archive).status());
+    RETURN_IF_ERROR(ReadSourceArchive(archive, files).status());
+    return commit;
+  }
+
+ private:
+  // Runs git; its output goes to `out`, or is returned.
+  absl::StatusOr<std::string> Run(std::vector<std::string> arguments, const std::string& out = "") {
+    SubprocessOptions options;
+    options.argv = {kLimitProgram,
+                    absl::StrCat("--fsize=", options_.max_file),
+                    absl::StrCat("--as=", kMaxMemory),
+                    "--core=0",
+                    "--",
+                    options_.program,
+                    "-c",
+                    "protocol.allow=never",
+                    "-c",
+                    "protocol.https.allow=always",
+                    "-c",
+                    "http.followRedirects=false",
+                    "-c",
+                    "core.hooksPath=/dev/null",
+                    "-c",
+                    "core.fsmonitor=false",
+                    "-c",
+                    "credential.helper=",
+                    "-c",
+                    "fetch.unpackLimit=1",  // one pack, of bounded size
+                    "-c",
+                    "fetch.fsckObjects=true",
+                    "-c",
+                    "gc.auto=0",
+                    "-c",
+                    "pack.threads=1",
+                    "-c",
+                    "http.lowSpeedLimit=1000",
+                    "-c",
+                    "http.lowSpeedTime=60"};
+    if (!options_.ca_file.empty()) {
+      options.argv.insert(options.argv.end(), {"-c", "http.sslCAInfo=" + options_.ca_file});
+    }
+    options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
+    options.working_directory = folder_.path();
+    options.environment = AllowListedEnvironment(
+        {"http_proxy", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY"});
+    options.environment.insert(
+        options.environment.end(),
+        {"PATH=/usr/bin:/bin", "HOME=" + folder_.path(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
+         "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+         "GIT_ASKPASS=/bin/false", "GIT_ALLOW_PROTOCOL=https", "GIT_LFS_SKIP_SMUDGE=1",
+         "GIT_NO_REPLACE_OBJECTS=1"});
+    options.out = out.empty() ? ChildOutput::Tail(kTail) : ChildOutput::File(out);
+    options.err = ChildOutput::Tail(kTail);
+    auto child = Subprocess::Start(std::move(options));
+    if (!child.ok()) {
+      return Failed(ToStd(child.status().message()), "Install the program git.");
+    }
+    const auto exit = (*child)->Wait(end_ - SystemClock().MonotonicNow());
+    if (!exit) {
+      return Failed(absl::StrCat("it took longer than ", absl::FormatDuration(options_.time_limit)),
+                    "Clone the repository yourself, and name the folder.");
+    }
+    if (!exit->ok()) {
+      const std::string cause = exit->signal != 0 ? exit->Describe() : "";
+      return Failed(cause.empty() ? CauseOf((*child)->StderrTail()) : cause, kCheckAddress);
+    }
+    return (*child)->StdoutTail();
+  }
+
+  // `git archive` leaves them out without a word.
+  absl::Status RefuseSubmodules(const std::string& tree, const SourceFiles& files) {
+    const std::string listing = folder_.path() + "/listing";
+    RETURN_IF_ERROR(
+        Run({"-C", repository_, "ls-tree", "-r", "-z", "--full-tree", tree}, listing).status());
+    const auto text = ReadFileBounded(listing, kMaxListing);
+    if (!text.ok()) {
+      return Failed("it has too many files", "Name a folder of the repository.");
+    }
+    for (const absl::string_view entry : absl::StrSplit(*text, '\0', absl::SkipEmpty())) {
+      if (!absl::StartsWith(entry, "160000 ")) continue;
+      const auto path = entry.substr(std::min(entry.find('\t') + 1, entry.size()));
+      return files.Refuse({path.data(), path.size()}, "is a submodule, which is not fetched",
+                          "Clone the repository with its submodules, and name the folder.");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Failed(std::string_view why, std::string_view next_step) const {
+    return errors::GitFailed(absl::StrCat(address_.url, "@", address_.ref), why, next_step);
+  }
+
+  const GitAddress& address_;
+  const GitOptions& options_;
+  const absl::Duration end_;
+  const TemporaryFolder folder_;
+  const std::string repository_ = folder_.path() + "/repository";
+};
+
+}  // namespace
+
+absl::StatusOr<std::string> ReadGitSource(const GitAddress& address, const GitOptions& options,
+                                          SourceFiles& files) {
+  if (!options.hosts.empty() &&
+      std::ranges::find(options.hosts, address.host) == options.hosts.end()) {
+    return errors::SourceUnusable(
+        address.url,
+        absl::StrCat("the host ", address.host,
+                     " is none of the admitted ones: ", absl::StrJoin(options.hosts, ", ")),
+        "Use an admitted host, or change MUSTER_GIT_HOSTS.");
+  }
+  return GitSource(address, options).Read(files);
+}
+
+}  // namespace muster::cli

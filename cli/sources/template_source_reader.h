@@ -1,0 +1,26 @@
+// Reads the source of a template: a folder, an archive or a git repository.
+#ifndef MUSTER_CLI_SOURCES_TEMPLATE_SOURCE_READER_H_
+#define MUSTER_CLI_SOURCES_TEMPLATE_SOURCE_READER_H_
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "cli/sources/git_source.h"
+#include "cli/sources/source_files.h"
+#include "muster/v1/jobs.pb.h"
+
+namespace muster::cli {
+
+struct TemplateSourceFiles {
+  SourceFiles::Files files;
+  v1::Command::Source source;
+};
+
+// Reads FOLDER, a zip, tar or tar.gz, or git+https://HOST/PATH@REF[#FOLDER]. The errors of
+// ParseGitAddress, ReadGitSource and ReadSourceArchive; a folder is checked as they are.
+absl::StatusOr<TemplateSourceFiles> ReadTemplateSource(const std::string& from,
+                                                       const GitOptions& git);
+
+}  // namespace muster::cli
+
+#endif  // MUSTER_CLI_SOURCES_TEMPLATE_SOURCE_READER_H_
