@@ -1,6 +1,5 @@
 #include "cli/commands/deploy_command.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,24 +15,18 @@
 #include "cli/interrupt.h"
 #include "cli/output/format.h"
 #include "cli/output/json_view.h"
-#include "cli/output/progress_bar.h"
-#include "cli/rpc/content_client.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/utf8.h"
-#include "services/common/identity/signed_command.h"
 #include "services/common/templates/exact_json.h"
-#include "services/common/templates/files.h"
 #include "services/common/templates/secrets.h"
 
 namespace muster::cli {
 namespace {
 
 constexpr size_t kMaxValue = size_t{32} << 10;
-// The fields of a command beside its deployment have fewer bytes.
-constexpr size_t kOtherFields = size_t{4} << 10;
 
 struct DeployArguments {
   std::string subject;  // a template, or files with --type
@@ -132,39 +125,6 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& argument
   return wanted;
 }
 
-// Uploads the contents that are not part of the command, and that the jobs service does not have.
-absl::Status UploadFiles(Console& console, const OperatorContext& context,
-                         const std::vector<LocalFile>& files) {
-  std::vector<LocalContent> contents;
-  for (const LocalFile& file : files) {
-    if (IsStored(file.file)) {
-      contents.push_back({file.file.sha256(), file.file.size(), file.source});
-    }
-  }
-  if (contents.empty()) return absl::OkStatus();
-  ContentClient client(context);
-  ASSIGN_OR_RETURN(const auto missing, client.FindMissing(contents));
-  if (missing.empty()) return absl::OkStatus();
-  int64_t total = 0;
-  for (const LocalContent& content : missing) total += content.size;
-  ProgressBar bar(console, "files", 0, total);
-  int64_t before = 0;
-  for (const LocalContent& content : missing) {
-    RETURN_IF_ERROR(client.Upload(content, [&](int64_t bytes) { bar.Update(before + bytes); }));
-    before += content.size;
-  }
-  return absl::OkStatus();
-}
-
-// Puts small files into the command, and uploads the others.
-absl::Status PlaceFiles(Console& console, const OperatorContext& context,
-                        std::vector<LocalFile>& files, v1::Command::Deployment* content) {
-  const size_t used = content->ByteSizeLong() + kOtherFields;
-  RETURN_IF_ERROR(PutIntoCommand(used < kMaxCommand ? kMaxCommand - used : 0, files));
-  *content->mutable_files() = FilesOf(files);
-  return UploadFiles(console, context, files);
-}
-
 absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
                            const DeployArguments& arguments) {
   RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster deploy"));
@@ -180,7 +140,9 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   std::vector<LocalFile> files;
   ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, files));
   const auto place_files = [&](v1::Command::Deployment* content) {
-    return PlaceFiles(console, context, files, content);
+    RETURN_IF_ERROR(SendFiles(console, context, content->ByteSizeLong(), files));
+    *content->mutable_files() = FilesOf(files);
+    return absl::OkStatus();
   };
   ASSIGN_OR_RETURN(const auto request, PlannedRequest(context, *client, wanted, place_files,
                                                       arguments.targets, arguments.run));

@@ -1,8 +1,6 @@
-// The files that `muster deploy` sends.
+// The files that `muster deploy` and `muster template build` send.
 #ifndef MUSTER_CLI_COMMANDS_DEPLOYMENT_FILES_H_
 #define MUSTER_CLI_COMMANDS_DEPLOYMENT_FILES_H_
-
-#include <google/protobuf/repeated_field.h>
 
 #include <cstddef>
 #include <string>
@@ -10,28 +8,21 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "muster/v1/jobs.pb.h"
+#include "cli/output/console.h"
+#include "cli/sources/local_file.h"
+#include "services/common/identity/context.h"
 
 namespace muster::cli {
 
-// A file of a deployment, and its path on this machine.
-struct LocalFile {
-  v1::Command::File file;
-  std::string source;
-};
-
 // Reads all files of a folder and its subfolders, sorted by their path in it, or one file by its
-// name. A file is executable if its owner may execute it. Each has its size and SHA-256 instead of
-// its content, unless it is empty. Usage errors: no files; a symbolic link or another special file;
-// files that CheckFiles refuses; more than kMaxContentSize together.
+// name, as a source of a template (cli/sources). All errors are usage errors.
 absl::StatusOr<std::vector<LocalFile>> ReadDeploymentFiles(const std::string& path);
 
-// Replaces size and SHA-256 by the content in as many files as possible, the smallest ones first:
-// they make the command larger by at most `bytes`. A usage error if a file has changed since.
-absl::Status PutIntoCommand(size_t bytes, std::vector<LocalFile>& files);
-
-// Returns them for a command.
-google::protobuf::RepeatedPtrField<v1::Command::File> FilesOf(const std::vector<LocalFile>& files);
+// Puts small files into a command, which has `used` bytes without them, and uploads the contents of
+// the others that the jobs service does not have. Shows the progress. A usage error if a file has
+// changed since it was read.
+absl::Status SendFiles(Console& console, const OperatorContext& context, size_t used,
+                       std::vector<LocalFile>& files);
 
 }  // namespace muster::cli
 

@@ -76,11 +76,11 @@ TEST_F(DeploymentFilesTest, WhatIsNoRegularFileIsRefused) {
   ExpectRefused(folder_ + "/missing", "No such file");
   ExpectRefused("/dev/null", "is not a regular file");
   fs::create_symlink("/etc/passwd", folder_ + "/roles/link");
-  ExpectRefused(folder_, "roles/link: is a symbolic link");
+  ExpectRefused(folder_, "\"roles/link\" is a symbolic link");
   ExpectRefused(folder_ + "/roles/link", "is a symbolic link");
   fs::remove(folder_ + "/roles/link");
   fs::create_symlink("web", folder_ + "/roles/link");
-  ExpectRefused(folder_, "roles/link: is a symbolic link");
+  ExpectRefused(folder_, "\"roles/link\" is a symbolic link");
 }
 
 TEST_F(DeploymentFilesTest, NameThatIsNotUtf8IsRefused) {
@@ -88,47 +88,12 @@ TEST_F(DeploymentFilesTest, NameThatIsNotUtf8IsRefused) {
   ExpectRefused(folder_, "is not UTF-8");
 }
 
-TEST_F(DeploymentFilesTest, SmallestFilesAreInTheCommandAsFarAsTheyFit) {
-  Write("a", std::string(1'000, 'a'));
-  Write("b", std::string(10, 'b'));
-  Write("c", std::string(500, 'c'));
-  const auto list = ReadDeploymentFiles(folder_);
-  ASSERT_TRUE(list.ok()) << list.status();
-  const auto stored_with = [&list](size_t bytes) {
-    std::vector<LocalFile> files = *list;
-    EXPECT_TRUE(PutIntoCommand(bytes, files).ok());
-    const auto in_command = FilesOf(files);
-    EXPECT_LE(in_command.Get(0).content().size() + in_command.Get(1).content().size() +
-                  in_command.Get(2).content().size(),
-              bytes);
-    EXPECT_TRUE(CheckFiles(in_command).ok());
-    std::string paths;
-    for (const v1::Command::File& file : in_command) {
-      if (IsStored(file)) paths += file.path();
-    }
-    return paths;
-  };
-  EXPECT_EQ(stored_with(0), "abc");
-  EXPECT_EQ(stored_with(14), "ac");
-  EXPECT_EQ(stored_with(600), "a");
-  EXPECT_EQ(stored_with(2'000), "");
-}
-
-TEST_F(DeploymentFilesTest, FileThatHasChangedIsRefused) {
-  Write("a", "one");
-  auto files = *ReadDeploymentFiles(folder_);
-  Write("a", "two");
-  const absl::Status status = PutIntoCommand(100, files);
-  EXPECT_EQ(ExitCodeOf(status), kExitUsage);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("has changed"));
-}
-
 TEST_F(DeploymentFilesTest, TooMuchIsRefused) {
   Write("a", std::string(200 << 10, 'x'));
   EXPECT_TRUE(ReadDeploymentFiles(folder_).ok());
   Write("b", "");
   fs::resize_file(folder_ + "/b", (uint64_t{1} << 30) - 100);  // sparse
-  ExpectRefused(folder_, "more than 1GiB together");
+  ExpectRefused(folder_, "\"b\" exceeds the limit of all files together, 1GiB");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/commands/deployment_files.h"
 #include "cli/commands/deployment_run.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -52,16 +53,20 @@ GitOptions GitOptionsOf(const BuildArguments& arguments) {
   return git;
 }
 
-absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const BuildArguments& arguments) {
+absl::StatusOr<TemplateSourceFiles> ReadSource(const BuildArguments& arguments) {
+  auto read = ReadTemplateSource(arguments.from, GitOptionsOf(arguments));
+  if (absl::IsInvalidArgument(read.status())) return AsUsageError(read.status());
+  return read;
+}
+
+absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const BuildArguments& arguments,
+                                                 const TemplateSourceFiles& source) {
   v1::PlanDeploymentRequest wanted;
   v1::Command::Build& build = *wanted.mutable_build();
   ASSIGN_OR_RETURN(*build.mutable_template_document(),
                    ReadFileBounded(arguments.document, kMaxDocumentFile));
-  auto read = ReadTemplateSource(arguments.from, GitOptionsOf(arguments));
-  if (absl::IsInvalidArgument(read.status())) return AsUsageError(read.status());
-  if (!read.ok()) return read.status();
-  *build.mutable_files() = std::move(read->files);
-  *build.mutable_source() = std::move(read->source);
+  *build.mutable_files() = FilesOf(source.files);
+  *build.mutable_source() = source.source;
   build.set_repository(arguments.repository);
   return wanted;
 }
@@ -82,10 +87,13 @@ absl::StatusOr<int> Build(Console& console, const CommandLine& line,
                           const BuildArguments& arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
-  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments));
+  ASSIGN_OR_RETURN(auto source, ReadSource(arguments));
+  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, source));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
-  ASSIGN_OR_RETURN(const auto plan, client->Plan(wanted));
+  ASSIGN_OR_RETURN(auto plan, client->Plan(wanted));
   if (!plan.built().empty()) return ReportBuilt(console, line, *client, plan.built());
+  RETURN_IF_ERROR(SendFiles(console, context, plan.build().ByteSizeLong(), source.files));
+  *plan.mutable_build()->mutable_files() = FilesOf(source.files);
   ASSIGN_OR_RETURN(auto command,
                    MakeBuildCommand(plan.image(), plan.build(), kDefaultDeadline, arguments.run));
   ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
@@ -136,7 +144,9 @@ void AddTemplateBuildCommand(CommandLine& line, CLI::App& templates) {
       {.name = "build",
        .summary = "Build the image of a template on a node, and store the version",
        .details =
-           "The files are copied into the image of the type, and nothing is executed. The node "
+           "The files are copied into the image of the type, and nothing is executed. Files that "
+           "do "
+           "not fit into the command are uploaded to the jobs service first. The node "
            "pushes the image to its registry; the version of the template then runs it on any "
            "node. The build is signed with your identity, and the policy of the node decides "
            "whether it runs. `muster deployment logs`, `show` and `cancel` take its id.\n"

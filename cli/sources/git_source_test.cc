@@ -31,7 +31,7 @@ class GitSourceTest : public ::testing::Test {
     options.program = program;
     options.time_limit = limit;
     options.max_file = 100'000;
-    SourceFiles files("source", {.bytes = 1'000});
+    SourceFiles files("source", {.bytes = 1'000}, folder_);
     return ReadGitSource({"https://git.example/w", "git.example", "main", ""}, options, files)
         .status();
   }

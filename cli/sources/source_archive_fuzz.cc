@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <string>
 
+#include "cli/sources/local_file.h"
 #include "cli/sources/source_archive.h"
+#include "cli/sources/temporary_folder.h"
 #include "services/common/templates/files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
@@ -18,11 +20,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != static_cast<ssize_t>(size)) {
     return 0;
   }
-  muster::cli::SourceFiles files("archive", kLimits);
+  static const muster::cli::TemporaryFolder contents;
+  muster::cli::SourceFiles files("archive", kLimits, contents.path());
   if (!muster::cli::ReadSourceArchive(path, files).ok()) return 0;
   if (files.bytes() > kLimits.bytes) std::abort();
   const auto read = files.Finish();
   if (!read.ok()) return 0;
-  if (read->size() > kLimits.files || !muster::CheckFiles(*read).ok()) std::abort();
+  if (read->size() > static_cast<size_t>(kLimits.files) ||
+      !muster::CheckFiles(muster::cli::FilesOf(*read)).ok()) {
+    std::abort();
+  }
   return 0;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/sources/local_file.h"
+#include "cli/sources/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/archive/utf8_locale.h"
@@ -59,14 +61,21 @@ std::string Pack(Format format, const std::vector<Entry>& entries) {
   return path;
 }
 
-absl::StatusOr<SourceFiles::Files> Read(const std::string& path,
-                                        const SourceLimits& limits = {.bytes = int64_t{1} << 20},
-                                        ArchiveKind* kind = nullptr) {
-  SourceFiles files("site.zip", limits);
+using Files = google::protobuf::RepeatedPtrField<v1::Command::File>;
+
+// Returns the files with their contents.
+absl::StatusOr<Files> Read(const std::string& path,
+                           const SourceLimits& limits = {.bytes = int64_t{1} << 20},
+                           ArchiveKind* kind = nullptr) {
+  const TemporaryFolder contents;
+  SourceFiles files("site.zip", limits, contents.path());
   const auto read = ReadSourceArchive(path, files);
   if (!read.ok()) return read.status();
   if (kind != nullptr) *kind = *read;
-  return files.Finish();
+  auto list = files.Finish();
+  if (!list.ok()) return list.status();
+  EXPECT_TRUE(PutIntoCommand(limits.bytes + 100, *list).ok());
+  return FilesOf(*list);
 }
 
 void ExpectRefused(const absl::Status& status, const std::string& entry, const std::string& why) {

@@ -12,6 +12,7 @@
 #include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/build_content.h"
+#include "services/common/templates/files.h"
 #include "services/common/templates/template_source.h"
 #include "services/jobs/testing/jobs_fixture.h"
 #include "testing/fixtures/test_call.h"
@@ -197,6 +198,15 @@ TEST_F(BuildTest, InvalidBuildsAreRefusedAtThePlan) {
   wanted = Wanted(Document("1.4.0"));
   wanted.mutable_build()->clear_files();
   EXPECT_EQ(PlanReason(wanted), "INVALID_FILES");
+}
+
+TEST_F(BuildTest, StoredFileMustHaveBeenUploaded) {
+  v1::PlanDeploymentRequest wanted = Wanted(Document("1.4.0"));
+  v1::Command::File& file = *wanted.mutable_build()->mutable_files(0);
+  file.set_size(SizeOf(file));
+  file.set_sha256(DigestOf(file));
+  file.clear_content();
+  EXPECT_EQ(ReasonOf(Create(BuildRequest(wanted)).status()), "CONTENT_MISSING");
 }
 
 TEST_F(BuildTest, SignedContentMustBeThatOfAPlan) {

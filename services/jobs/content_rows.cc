@@ -130,7 +130,10 @@ ContentUsage ReadContentUsage(Connection& db, const std::string& creator) {
 
 absl::Status AddContentsOf(Connection& db, int64_t id, const v1::CreateDeploymentRequest& request) {
   const auto command = Parsed<v1::Command>(request.command().command());
-  for (const v1::Command::File& file : command.container().deployment().files()) {
+  const v1::Command::Container& container = command.container();
+  const auto& files =
+      container.has_build() ? container.build().files() : container.deployment().files();
+  for (const v1::Command::File& file : files) {
     if (file.sha256().empty()) continue;
     const auto content = ReadContent(db, file.sha256());
     if (db.failed()) return absl::OkStatus();

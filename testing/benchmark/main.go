@@ -56,6 +56,8 @@ var benchmarks = []benchmark{
 	{"status", status},
 	{"relay", relay},
 	{"shares", shares},
+	{"containers", containers},
+	{"deployments", deployments},
 }
 
 // ownPrograms are what this program runs itself as.
@@ -78,13 +80,13 @@ func main() {
 	flag.IntVar(&s.repeat, "repeat", 3, "the number of measurements of each side, alternating")
 	flag.IntVar(&s.agents, "agents", 10_000, "the number of connected agents in the heartbeats and relay figures")
 	flag.IntVar(&s.check, "check", 1, "relay: the percentage of agents that check a command's signature")
-	flag.IntVar(&s.times, "times", 20, "relay: the number of measured remote runs")
+	flag.IntVar(&s.times, "times", 20, "relay, containers: the number of measured remote runs")
 	flag.IntVar(&s.uploads, "uploads", 100, "memory, relay-uploads: the number of simultaneous uploads")
 	flag.IntVar(&s.uploadMiB, "upload-mib", 256, "memory, relay-uploads: the size of each upload")
 	flag.IntVar(&s.rows, "rows", 1_000_000, "start: the number of results")
 	flag.IntVar(&s.archiveMiB, "archive-mib", 2048, "archive: the size of all results")
 	flag.IntVar(&s.sides, "sides", 0, "measure only this many of the servers of a comparison; 1: Muster alone, 0: all")
-	only := flag.String("only", "bulk,small,text,legacy-bulk,legacy-small,legacy-new,memory,relay-uploads,start,archive,heartbeats,status,relay,shares", "the figures to measure")
+	only := flag.String("only", "bulk,small,text,legacy-bulk,legacy-small,legacy-new,memory,relay-uploads,start,archive,heartbeats,status,relay,shares,containers,deployments", "the figures to measure")
 	scales := flag.String("scale", "1", "factors of the sizes and counts of bulk, small, text, the legacy figures, memory, relay-uploads, start and archive: "+
 		"each figure is measured with each, for example 0.01,0.1,1")
 	flag.Parse()

@@ -107,8 +107,8 @@ func (b *bench) chainRelay(name, parentName string) error {
 	return b.awaitAttached(name)
 }
 
-// joinNode joins a node that knows one relay, and starts its agent.
-func (b *bench) joinNode(name string, r *childRelay) (home string, agent *fleet.RunningProgram, err error) {
+// joinNode joins a node that knows one relay, and starts its agent, with these variables.
+func (b *bench) joinNode(name string, r *childRelay, environment ...string) (home string, agent *fleet.RunningProgram, err error) {
 	home = filepath.Join(b.fleet.Home, "machine-"+name)
 	token := home + ".token"
 	if _, err := b.fleet.Muster("token", "create", "--node", name, "-o", token); err != nil {
@@ -133,7 +133,7 @@ func (b *bench) joinNode(name string, r *childRelay) (home string, agent *fleet.
 	if err := os.WriteFile(file, text, 0o644); err != nil {
 		return "", nil, err
 	}
-	if agent, err = b.fleet.Start(nil, nil, fleet.Muster, "agent", "attach", "--dir", home); err != nil {
+	if agent, err = b.fleet.Start(nil, environment, fleet.Muster, "agent", "attach", "--dir", home); err != nil {
 		return "", nil, err
 	}
 	return home, agent, b.awaitAttached(name)

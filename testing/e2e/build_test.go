@@ -115,7 +115,10 @@ func (b *building) noBuiltImages(t *testing.T) {
 func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 	t.Parallel()
 	b := newBuilding(t)
-	first, second := b.greeting(t, "first", "hello one"), b.greeting(t, "second", "hello two")
+	first, second := b.greeting(t, "first", "hello one"), b.greeting(t, "second", "")
+	// The command has the small files, and the jobs service the large one.
+	b.write(t, "second/data", strings.Repeat("0123456789abcdef", 1<<18))
+	b.write(t, "second/lib/text.sh", "text=\"hello $(wc -c </work/data)\"\n")
 	zip := filepath.Join(b.folder, "first.zip")
 	command := exec.Command("python3", "-m", "zipfile", "-c", zip, "main.sh", "lib")
 	command.Dir = first
@@ -151,7 +154,7 @@ func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 	if out := must(b.Muster("deployment", "logs", id))(t); !strings.Contains(out, "builder: Successfully built") {
 		t.Errorf("muster deployment logs prints %s", out)
 	}
-	b.deploy(t, "web", "hello two")
+	b.deploy(t, "web", "hello 4194304")
 	b.deploy(t, "web@1", "hello one")
 
 	var shown struct {

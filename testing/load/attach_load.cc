@@ -4,8 +4,9 @@
 // The nodes are load-0, load-1, ...: --home is a fleet's folder with its intermediate key, which
 // issues their certificates. Node i is attached to relay i mod the number of --targets. The nodes
 // run nothing: to the command `load SIZE PERCENT` a node answers with SIZE bytes of verifiable
-// output (simulated_job.h). PERCENT of the nodes verify the command's signature first; in a real
-// fleet every node does on its own machine. Nodes reconnect as muster-agent does.
+// output (simulated_job.h), to a deployment with its end. PERCENT of the nodes verify the command's
+// signature first; in a real fleet every node does on its own machine. Nodes reconnect as
+// muster-agent does.
 //
 // Writes a line of JSON for each event: all connected (also after an outage), some lost, a failure.
 // Ends when its standard input is closed.
@@ -218,7 +219,8 @@ class Node {
     bool heartbeat_due_ = false;
   };
 
-  // Handles `load SIZE PERCENT`; ignores other commands and invalid signatures.
+  // Handles `load SIZE PERCENT`, and deployments as containers without output; ignores other
+  // commands and invalid signatures.
   void Run(const v1::JobCommand& message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (jobs_.contains(message.job()) || jobs_.size() >= kMaxJobs ||
         std::find(reported_.begin(), reported_.end(), message.job()) != reported_.end()) {
@@ -226,9 +228,11 @@ class Node {
     }
     v1::Command command;
     int64_t size = 0;
-    int percent = 0;
-    if (!command.ParseFromString(message.command().command()) || command.argv_size() != 3 ||
-        !absl::SimpleAtoi(command.argv(1), &size) || !absl::SimpleAtoi(command.argv(2), &percent)) {
+    int percent = 100;
+    if (!command.ParseFromString(message.command().command())) return;
+    if (!command.container().has_deployment() &&
+        (command.argv_size() != 3 || !absl::SimpleAtoi(command.argv(1), &size) ||
+         !absl::SimpleAtoi(command.argv(2), &percent))) {
       return;
     }
     if (number_ % 100 < percent && !Verify(message)) return;

@@ -3,6 +3,7 @@
 #include <archive.h>
 #include <archive_entry.h>
 
+#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,8 +21,9 @@ const ImageRecipe kRecipe = {.base = "registry.example/site@sha256:" + std::stri
                              .folder = "/work",
                              .labels = {{"muster.source", "abc"}, {"muster.type", "site@1.0.0"}}};
 
-BuildContext::Files MakeFiles() {
-  BuildContext::Files files;
+BuildFiles MakeFiles() {
+  BuildFiles build;
+  auto& files = build.files;
   const std::vector<std::pair<std::string, std::string>> contents = {
       {"Dockerfile", "RUN x"}, {"empty", ""}, {"f\xc3\xbcr/run", std::string(200'000, 'x')}};
   for (const auto& [path, content] : contents) {
@@ -30,7 +32,7 @@ BuildContext::Files MakeFiles() {
     file.set_content(content);
     file.set_executable(path.ends_with("run"));
   }
-  return files;
+  return build;
 }
 
 std::string ReadAll(BuildContext& context, size_t piece) {
@@ -78,7 +80,7 @@ TEST(BuildContextTest, DockerfileCopiesTheFilesAndExecutesNothing) {
 }
 
 TEST(BuildContextTest, TarHasTheDockerfileAndTheFilesBelowAFolder) {
-  const BuildContext::Files files = MakeFiles();
+  const BuildFiles files = MakeFiles();
   BuildContext context(kRecipe, files);
   const auto entries = Unpack(ReadAll(context, 1'000));
   std::vector<std::string> names;
@@ -95,10 +97,45 @@ TEST(BuildContextTest, TarHasTheDockerfileAndTheFilesBelowAFolder) {
 }
 
 TEST(BuildContextTest, EqualFilesGiveEqualBytes) {
-  const BuildContext::Files files = MakeFiles();
+  const BuildFiles files = MakeFiles();
   BuildContext first(kRecipe, files);
   BuildContext second(kRecipe, files);
   EXPECT_EQ(ReadAll(first, 7), ReadAll(second, 100'000));
+}
+
+// Returns a file whose content is in the folder of the test.
+v1::Command::File StoredFile(int64_t size) {
+  v1::Command::File file;
+  file.set_path("big");
+  file.set_size(size);
+  file.set_sha256(std::string(32, 'd'));
+  return file;
+}
+
+TEST(BuildContextTest, StoredContentIsReadFromTheFolder) {
+  const std::string content(300'000, 'z');
+  std::ofstream(::testing::TempDir() + "/big") << content;
+  BuildFiles files = MakeFiles();
+  files.folder = ::testing::TempDir();
+  *files.files.Add() = StoredFile(300'000);
+  BuildContext context(kRecipe, files);
+  EXPECT_EQ(Unpack(ReadAll(context, 70'000)).at("files/big").content, content);
+}
+
+TEST(BuildContextTest, StoredContentThatIsMissingOrShorterFails) {
+  std::ofstream(::testing::TempDir() + "/big") << "short";
+  std::vector<char> buffer(1'000);
+  for (const std::string& folder : {::testing::TempDir(), std::string("/none")}) {
+    BuildFiles files;
+    files.folder = folder;
+    *files.files.Add() = StoredFile(6);
+    BuildContext context(kRecipe, files);
+    absl::StatusOr<size_t> read;
+    do {
+      read = context.Read(buffer);
+    } while (read.ok() && *read > 0);
+    EXPECT_FALSE(read.ok()) << folder;
+  }
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ bool IsOfDaemon(const absl::Status& status) {
 
 }  // namespace
 
-absl::Status ImageBuilder::Build(const ImageRecipe& recipe, const BuildContext::Files& files,
+absl::Status ImageBuilder::Build(const ImageRecipe& recipe, const BuildFiles& files,
                                  const BuiltImageName& name, const Call& call) {
   BuildContext context(recipe, files);
   ASSIGN_OR_RETURN(

@@ -45,8 +45,8 @@ class ImageBuilder {
 
   // Builds an image without a network, and without executing anything. The node has the base image.
   // BUILD_FAILED.
-  absl::Status Build(const ImageRecipe& recipe, const BuildContext::Files& files,
-                     const BuiltImageName& name, const Call& call);
+  absl::Status Build(const ImageRecipe& recipe, const BuildFiles& files, const BuiltImageName& name,
+                     const Call& call);
 
   // Pushes it, and returns its digest, "sha256:DIGEST", which the registry has confirmed.
   // IMAGE_PUSH_FAILED, IMAGE_DIGEST_DIFFERS, REGISTRY_CREDENTIALS_UNUSABLE.

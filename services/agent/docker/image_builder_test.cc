@@ -27,7 +27,7 @@ class ImageBuilderTest : public testing::DockerTest {
  protected:
   ImageBuilderTest() {
     remove(credentials_.c_str());
-    v1::Command::File& file = *files_.Add();
+    v1::Command::File& file = *files_.files.Add();
     file.set_path("bin/hello");
     file.set_content("#!/bin/sh\necho hello from the image\n");
     file.set_executable(true);
@@ -64,7 +64,7 @@ class ImageBuilderTest : public testing::DockerTest {
   const std::string credentials_ = ::testing::TempDir() + "/registry.json";
   DockerEngine engine_{docker_->socket(), credentials_};
   ImageBuilder builder_{engine_};
-  BuildContext::Files files_;
+  BuildFiles files_;
   std::string output_;
   std::atomic<bool> stopped_ = false;
   const ImageBuilder::Call call_{.limit = absl::Minutes(1),

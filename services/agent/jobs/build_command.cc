@@ -34,7 +34,8 @@ std::string BuilderOf(const std::string& folder, const std::string& node) {
 BuildCommand::BuildCommand(const JobPlan& plan, v1::Command::Build build, ImageRecipe recipe,
                            Options options)
     : plan_(plan),
-      build_(std::move(build)),
+      repository_(build.repository()),
+      files_{.files = std::move(*build.mutable_files()), .folder = options.files},
       recipe_(std::move(recipe)),
       options_(std::move(options)),
       news_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
@@ -92,17 +93,17 @@ absl::StatusOr<std::string> BuildCommand::BuildAndPush() {
   const ImageBuilder::Call call{.limit = kLimit,
                                 .stopped = [this] { return stopped_.load(); },
                                 .output = [this](std::string_view text) { Print(text); }};
-  const BuiltImageName name{build_.repository(), options_.job};
+  const BuiltImageName name{repository_, options_.job};
   ImageBuilder builder(options_.engine);
   Begin("pulled the image", plan_.image);
   ASSIGN_OR_RETURN(const ImageInfo base,
                    options_.engine.ProvideImage(plan_.image, kLimit, call.stopped));
   if (base.has_triggers) return errors::BaseImageHasTriggers(plan_.image);
-  Begin("built the image", build_.repository());
-  RETURN_IF_ERROR(builder.Build(recipe_, build_.files(), name, call));
-  Begin("pushed the image", build_.repository());
+  Begin("built the image", repository_);
+  RETURN_IF_ERROR(builder.Build(recipe_, files_, name, call));
+  Begin("pushed the image", repository_);
   ASSIGN_OR_RETURN(const std::string digest, builder.Push(name, call));
-  return absl::StrCat(build_.repository(), "@", digest);
+  return absl::StrCat(repository_, "@", digest);
 }
 
 void BuildCommand::Begin(std::string_view doing, std::string_view object) {

@@ -33,6 +33,7 @@ class BuildCommand final : public RunningCommand {
     DockerEngine& engine;  // outlives it
     std::string builder;   // BuilderOf
     std::string job;
+    std::string files;  // the folder with the stored files of the build
     JobOutputSink sink;
   };
 
@@ -57,7 +58,8 @@ class BuildCommand final : public RunningCommand {
   void PassOutput() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const JobPlan plan_;
-  const v1::Command::Build build_;
+  const std::string repository_;
+  const BuildFiles files_;
   const ImageRecipe recipe_;
   const Options options_;
   const UniqueFd news_;  // there is output, or the end

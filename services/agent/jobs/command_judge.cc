@@ -49,6 +49,14 @@ CommandRequest RequestOf(const v1::Command& command, const Identity& signer) {
   return request;
 }
 
+absl::Status CheckStoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
+                              const CommandRule& rule) {
+  const int64_t bytes = StoredBytes(files);
+  if (bytes <= rule.container.max_files) return absl::OkStatus();
+  return errors::FilesTooLarge(absl::StrCat(bytes, " bytes"),
+                               absl::StrCat(rule.container.max_files, " bytes"));
+}
+
 absl::StatusOr<CommandRule> RuleForBuild(const NodePolicy& policy, const v1::Command& command,
                                          CommandRequest request) {
   const v1::Command::Build& build = command.container().build();
@@ -57,7 +65,9 @@ absl::StatusOr<CommandRule> RuleForBuild(const NodePolicy& policy, const v1::Com
     return errors::DeploymentImageDiffers(command.container().image(), resolved.type.image);
   }
   request.repository = build.repository();
-  return policy.Allow(request);
+  ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
+  RETURN_IF_ERROR(CheckStoredBytes(build.files(), rule));
+  return rule;
 }
 
 // Returns the rule of the policy that admits the command. That of a deployment has the limits of
@@ -75,11 +85,7 @@ absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command&
   }
   ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
   RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
-  const int64_t bytes = StoredBytes(command.container().deployment().files());
-  if (bytes > rule.container.max_files) {
-    return errors::FilesTooLarge(absl::StrCat(bytes, " bytes"),
-                                 absl::StrCat(rule.container.max_files, " bytes"));
-  }
+  RETURN_IF_ERROR(CheckStoredBytes(command.container().deployment().files(), rule));
   return rule;
 }
 

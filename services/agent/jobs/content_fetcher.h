@@ -47,6 +47,10 @@ class ContentFetcher {
   // bytes than those that the operator signed), RESOURCE_EXHAUSTED (DISK_FULL) or another failure
   // of the disk, CANCELLED if it was stopped. The file may then exist.
   absl::Status Fetch(const std::string& path, const v1::Command::File& file) const;
+  // As a FetchFile (deployment_files.h).
+  absl::Status operator()(const std::string& path, const v1::Command::File& file) const {
+    return Fetch(path, file);
+  }
 
  private:
   absl::StatusOr<std::string> ReadPart(const v1::Command::File& file, int64_t offset) const;

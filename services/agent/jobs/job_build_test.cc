@@ -29,6 +29,9 @@ void SetRepository(const std::string& repository) {
   setenv(kKilledAgentVariable, repository.c_str(), 1);
 }
 
+// A file of the build whose content is not part of the command, if there is one.
+v1::Command::File stored_file;
+
 v1::SignedCommand BuildOf(const std::string& image) {
   const char* repository = std::getenv(kKilledAgentVariable);
   v1::Command command;
@@ -43,6 +46,7 @@ v1::SignedCommand BuildOf(const std::string& image) {
   v1::Command::File& file = *build.add_files();
   file.set_path("index.html");
   file.set_content("hello");
+  if (!stored_file.path().empty()) *build.add_files() = stored_file;
   build.mutable_source()->set_kind("zip");
   build.mutable_source()->set_sha256(SourceDigest(build.files()));
   build.set_repository(repository == nullptr ? "" : repository);
@@ -57,7 +61,10 @@ TEST(KilledAgent, BuildsAnImage) { RunKilledAgent(BuildOf); }
 class JobBuildTest : public JobContainerFixture {
  protected:
   JobBuildTest() : JobContainerFixture(BuildOf) {}
-  ~JobBuildTest() override { unsetenv(kKilledAgentVariable); }
+  ~JobBuildTest() override {
+    unsetenv(kKilledAgentVariable);
+    stored_file.Clear();
+  }
 
   JobPlan BuildPlan(const std::string& image = "") {
     JobPlan plan = PlanOf(image.empty() ? docker_->image() : image, "");
@@ -96,6 +103,30 @@ TEST_F(JobBuildTest, PushedDigestIsAnOutput) {
   EXPECT_THAT(Leftovers(), IsEmpty());
   const std::string image = value.substr(1, value.size() - 2);
   EXPECT_TRUE(engine_.PullImage(image, absl::Minutes(1), [] { return false; }).ok());
+}
+
+TEST_F(JobBuildTest, StoredFileIsReadForTheBuildAndRemovedAfterIt) {
+  const testing::TestRegistry registry;
+  SetRepository(registry.address() + "/templates/web");
+  stored_file = contents_.Add("large", std::string(700'000, 'x'));
+  Start(BuildPlan());
+  const Records records = Finish();
+  EXPECT_EQ(records.final.exit_code(), 0) << records.final.ShortDebugString();
+  ASSERT_EQ(records.outputs.size(), 1u);
+  EXPECT_GT(contents_.offsets().size(), 1u);
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", kJob, "/files")));
+}
+
+TEST_F(JobBuildTest, UnreadableContentIsItsReason) {
+  SetRepository("r.example/web");
+  stored_file = contents_.Add("large", "signed");
+  contents_.Replace(stored_file, "forged");
+  Start(BuildPlan());
+  const Records records = Finish();
+  EXPECT_EQ(records.final.outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_EQ(records.final.reason(), "CONTENT_DAMAGED") << records.final.detail();
+  EXPECT_EQ(records.started, 0);
+  EXPECT_FALSE(std::filesystem::exists(absl::StrCat(folder_, "/", kJob, "/files")));
 }
 
 TEST_F(JobBuildTest, UnreachableRegistryIsItsReason) {

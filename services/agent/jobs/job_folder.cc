@@ -122,6 +122,7 @@ absl::Status NodeJobFolder::ReadCommand(const v1::SignedCommand& signed_command)
   not_after_ = absl::FromUnixSeconds(command.not_after().seconds());
   time_limit_ = FromProto(command.time_limit());
   has_deployment_ = command.container().has_deployment();
+  has_build_ = command.container().has_build();
   return absl::OkStatus();
 }
 

@@ -65,6 +65,7 @@ class NodeJobFolder {
   const std::string& path() const { return folder_; }
   // Returns whether the command is that of a deployment.
   bool has_deployment() const { return has_deployment_; }
+  bool has_build() const { return has_build_; }
   // Reads the deployment of the command from the disk: it is too large to be kept in memory for
   // each job. DATA_LOSS (JOURNAL_DAMAGED, JOB_DAMAGED).
   absl::StatusOr<v1::Command::Deployment> ReadDeployment() const;
@@ -97,6 +98,7 @@ class NodeJobFolder {
   std::optional<ContainerMark> container_;
   bool has_command_ = false;
   bool has_deployment_ = false;
+  bool has_build_ = false;
   bool build_started_ = false;
   bool done_ = false;
   bool records_damaged_ = false;

@@ -14,6 +14,7 @@
 #include "services/agent/jobs/build_command.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_process.h"
+#include "services/agent/jobs/deployment_files.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
@@ -25,6 +26,7 @@
 #include "services/common/errors/docker.h"
 #include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/files.h"
 #include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
@@ -133,11 +135,16 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
 
 absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::StartBuild(JobOutputSink sink) {
   ASSIGN_OR_RETURN(auto build, folder_.ReadBuild());
+  const std::string files = DeploymentState(folder_.path()).files();
+  if (StoredBytes(build.files()) > 0) {
+    RETURN_IF_ERROR(WriteDeploymentFiles(files, build.files(), FetcherOf(build.build())));
+  }
   RETURN_IF_ERROR(folder_.NoteBuild());
   return BuildCommand::Start(plan_, std::move(build),
                              {.engine = host_.docker,
                               .builder = BuilderOf(host_.folder, host_.node),
                               .job = job_,
+                              .files = files,
                               .sink = std::move(sink)});
 }
 
@@ -152,24 +159,24 @@ CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
 
 bool JobProcess::MustNotStart() const { return stop_ != JobStop::kNone || Now() >= limit_at_; }
 
+ContentFetcher JobProcess::FetcherOf(const std::string& deployment) {
+  return ContentFetcher({.source = host_.contents,
+                         .deployment = deployment,
+                         .stopped = [this] { return MustNotStart(); },
+                         .wait =
+                             [this](absl::Duration time) {
+                               pollfd wake = {wake_.get(), POLLIN, 0};
+                               poll(&wake, 1, PollMilliseconds(std::min(time, limit_at_ - Now())));
+                             }});
+}
+
 absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
   ASSIGN_OR_RETURN(const auto deployment, folder_.ReadDeployment());
   ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
   options->state = state_->folder();
   if (!deployment.files().empty()) options->files = state_->files();
-  const ContentFetcher fetcher({.source = host_.contents,
-                                .deployment = deployment.deployment(),
-                                .stopped = options->stopped,
-                                .wait = [this](absl::Duration time) {
-                                  pollfd wake = {wake_.get(), POLLIN, 0};
-                                  poll(&wake, 1,
-                                       PollMilliseconds(std::min(time, limit_at_ - Now())));
-                                }});
-  RETURN_IF_ERROR(
-      state_->Create(ParametersJson(resolved.parameters), deployment.files(),
-                     [&fetcher](const std::string& path, const v1::Command::File& file) {
-                       return fetcher.Fetch(path, file);
-                     }));
+  const ContentFetcher fetcher = FetcherOf(deployment.deployment());
+  RETURN_IF_ERROR(state_->Create(ParametersJson(resolved.parameters), deployment.files(), fetcher));
   if (deployment.secrets().empty()) return absl::OkStatus();
   secrets_ = std::make_unique<JobSecrets>(host_.secrets, job_, deployment.secrets());
   ASSIGN_OR_RETURN(options->secrets, secrets_->Folder());
@@ -178,11 +185,12 @@ absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
 
 // No container may use it any more.
 void JobProcess::RemoveState() {
-  if (!state_) return;
-  const absl::Status status = state_->Remove();
+  if (plan_.image.empty()) return;
+  const DeploymentState state(folder_.path());  // a build has files at most
+  const absl::Status status = state.Remove();
   if (status.ok()) return;
   Log(LogLevel::kWarning, "the state of a deployment cannot be removed; remove it by hand",
-      {{"job", job_}, {"folder", state_->folder()}, {"error", status}});
+      {{"job", job_}, {"folder", state.folder()}, {"error", status}});
 }
 
 void JobProcess::Run() {

@@ -70,6 +70,7 @@ class JobProcess {
   void RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began);
   CommandContainer::Options ContainerOptions(JobOutputSink sink);
   bool MustNotStart() const;
+  ContentFetcher FetcherOf(const std::string& deployment);
   // Creates the state of a deployment, for its container.
   absl::Status CreateState(CommandContainer::Options* options);
   void RemoveState();

@@ -73,7 +73,7 @@ void JobRunner::RetryRecovery() {
 
 void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> folder) {
   const bool ended = folder->done() || folder->log()->has_final();
-  if (ended && folder->has_deployment()) ended_deployments_.insert(id);
+  if (ended && (folder->has_deployment() || folder->has_build())) ended_deployments_.insert(id);
   if (folder->done()) {
     return finished_.Add(id, folder->latest_end(), folder->has_started());
   }

@@ -32,9 +32,6 @@ bool HasRegistry(std::string_view name) {
 absl::Status CheckFilesAndSource(const v1::Command::Build& build) {
   if (build.files().empty()) return errors::InvalidFiles("a build has at least one");
   RETURN_IF_ERROR(CheckFiles(build.files()));
-  if (std::ranges::any_of(build.files(), IsStored)) {
-    return errors::InvalidFiles("those of a build are in its command");
-  }
   if (const std::string why = WhyInvalidSource(build.source()); !why.empty()) {
     return errors::InvalidBuild(why);
   }

@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/templates/canonical_document.h"
+#include "services/common/templates/files.h"
 #include "services/common/templates/template_source.h"
 
 namespace muster {
@@ -85,10 +86,21 @@ TEST(BuildContentTest, InvalidContentIsRefused) {
               b.mutable_files(0)->set_sha256(std::string(32, 'x'));
               b.mutable_files(0)->set_size(1);
             }),
-            "INVALID_FILES");
+            "INVALID_BUILD")
+      << "the digest of the source is not that of the stored file";
   EXPECT_EQ(ReasonWith([](auto& b) { b.mutable_files(0)->set_content("other"); }), "INVALID_BUILD");
   EXPECT_EQ(ReasonWith([](auto& b) { b.mutable_source()->set_kind("svn"); }), "INVALID_BUILD");
   EXPECT_EQ(ReasonWith([](auto& b) { b.set_repository("web"); }), "INVALID_BUILD");
+}
+
+TEST(BuildContentTest, SourceHasTheSameDigestIfItsFilesAreStored) {
+  EXPECT_EQ(ReasonWith([](auto& b) {
+              v1::Command::File& file = *b.mutable_files(0);
+              file.set_size(SizeOf(file));
+              file.set_sha256(DigestOf(file));
+              file.clear_content();
+            }),
+            "");
 }
 
 TEST(BuildContentTest, RepositoryNamesItsRegistry) {

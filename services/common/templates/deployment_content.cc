@@ -3,7 +3,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "services/common/base/sha256.h"
 #include "services/common/templates/exact_json.h"
 #include "services/common/templates/files.h"
 
@@ -40,9 +39,8 @@ void DescribeFiles(const google::protobuf::RepeatedPtrField<v1::Command::File>& 
   for (const v1::Command::File& file : files) {
     v1::DeploymentFile& added = *description->add_files();
     added.set_path(file.path());
-    const bool stored = IsStored(file);
-    added.set_size(stored ? file.size() : static_cast<int64_t>(file.content().size()));
-    added.set_sha256(stored ? file.sha256() : DigestBytes(Sha256::Of(file.content())));
+    added.set_size(SizeOf(file));
+    added.set_sha256(DigestOf(file));
     added.set_executable(file.executable());
   }
 }

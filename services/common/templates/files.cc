@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
 #include "services/common/errors/templates.h"
@@ -16,7 +17,6 @@ namespace {
 
 constexpr size_t kMaxPath = 1'024;
 constexpr size_t kMaxName = 255;  // NAME_MAX of Linux
-constexpr size_t kSha256Size = 32;
 
 bool IsPrintable(std::string_view text) {
   while (!text.empty()) {
@@ -54,6 +54,14 @@ std::string WhyInvalidPath(std::string_view path) {
     if (name.size() > kMaxName) return absl::StrCat("has a name of more than ", kMaxName, " bytes");
   }
   return "";
+}
+
+int64_t SizeOf(const v1::Command::File& file) {
+  return IsStored(file) ? file.size() : static_cast<int64_t>(file.content().size());
+}
+
+std::string DigestOf(const v1::Command::File& file) {
+  return IsStored(file) ? file.sha256() : DigestBytes(Sha256::Of(file.content()));
 }
 
 int64_t StoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {

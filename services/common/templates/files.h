@@ -1,4 +1,4 @@
-// The files that a deployment brings.
+// The files that a deployment or a build brings.
 #ifndef MUSTER_SERVICES_COMMON_TEMPLATES_FILES_H_
 #define MUSTER_SERVICES_COMMON_TEMPLATES_FILES_H_
 
@@ -13,7 +13,7 @@
 
 namespace muster {
 
-// The largest number of files of a deployment: the signed command lists them.
+// The largest number of files of a deployment or a build: the signed command lists them.
 inline constexpr int kMaxFiles = 1'000;
 // The largest size of the files together whose content is not part of the command.
 inline constexpr int64_t kMaxContentSize = int64_t{1} << 30;
@@ -22,7 +22,11 @@ inline constexpr int64_t kMaxContentSize = int64_t{1} << 30;
 // command.
 inline bool IsStored(const v1::Command::File& file) { return !file.sha256().empty(); }
 
-// Returns the sum of the sizes of these files.
+// Return the size of the content and its SHA-256 (32 bytes), whether it is stored or not.
+int64_t SizeOf(const v1::Command::File& file);
+std::string DigestOf(const v1::Command::File& file);
+
+// Returns the sum of the sizes of the stored ones.
 int64_t StoredBytes(const google::protobuf::RepeatedPtrField<v1::Command::File>& files);
 
 // Checks the files as Command.Deployment of jobs.proto describes them: then each path stays in the

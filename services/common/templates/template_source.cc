@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
@@ -45,9 +46,8 @@ auto FieldsOf(Source& source) {
 std::string SourceDigest(const google::protobuf::RepeatedPtrField<v1::Command::File>& files) {
   Sha256 digest;
   for (const v1::Command::File& file : files) {
-    digest.Update(absl::StrCat(file.path(), "\n", file.content().size(), " ",
-                               file.executable() ? "x" : "-", " ",
-                               ToHex(Sha256::Of(file.content())), "\n"));
+    digest.Update(absl::StrCat(file.path(), "\n", SizeOf(file), " ", file.executable() ? "x" : "-",
+                               " ", absl::BytesToHexString(DigestOf(file)), "\n"));
   }
   return ToHex(digest.Finish());
 }
