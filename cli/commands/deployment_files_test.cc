@@ -89,10 +89,8 @@ TEST_F(DeploymentFilesTest, NameThatIsNotUtf8IsRefused) {
 }
 
 TEST_F(DeploymentFilesTest, TooMuchIsRefused) {
-  Write("a", std::string(200 << 10, 'x'));
-  EXPECT_TRUE(ReadDeploymentFiles(folder_).ok());
   Write("b", "");
-  fs::resize_file(folder_ + "/b", (uint64_t{1} << 30) - 100);  // sparse
+  fs::resize_file(folder_ + "/b", (uint64_t{1} << 30) + 1);  // sparse
   ExpectRefused(folder_, "\"b\" exceeds the limit of all files together, 1GiB");
 }
 
