@@ -30,7 +30,7 @@ absl::Status AddFile(const fs::path& path, const std::string& name, SourceFiles&
     return files.Refuse(name, "is a symbolic link", kRegularFiles);
   }
   if (!file.valid() || fstat(file.get(), &info) != 0) {
-    return files.Refuse(name, strerror(errno), "Check the name, and let this user read it.");
+    return files.Refuse(name, strerror(errno), "Let this user read it.");
   }
   if (!S_ISREG(info.st_mode)) return files.Refuse(name, "is not a regular file", kRegularFiles);
   RETURN_IF_ERROR(
@@ -63,6 +63,10 @@ absl::Status ReadFolderSource(const std::string& folder, SourceFiles& files) {
 }
 
 absl::Status ReadFileSource(const std::string& path, SourceFiles& files) {
+  if (struct stat info = {}; lstat(path.c_str(), &info) != 0) {
+    return errors::SourceUnusable(path, strerror(errno),
+                                  "Check the name, and let this user read it.");
+  }
   return AddFile(path, fs::path(path).filename().string(), files);
 }
 

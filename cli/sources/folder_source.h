@@ -14,7 +14,7 @@ namespace muster::cli {
 // special file; SOURCE_UNUSABLE).
 absl::Status ReadFolderSource(const std::string& folder, SourceFiles& files);
 
-// Adds one file by its name. INVALID_ARGUMENT (SOURCE_REFUSED).
+// Adds one file by its name. INVALID_ARGUMENT (SOURCE_REFUSED, SOURCE_UNUSABLE).
 absl::Status ReadFileSource(const std::string& path, SourceFiles& files);
 
 }  // namespace muster::cli
