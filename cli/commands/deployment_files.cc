@@ -16,7 +16,7 @@
 namespace muster::cli {
 namespace {
 
-// Of the fields of a command beside its content.
+// The fields of a command beside its content have fewer bytes.
 constexpr size_t kOtherFields = size_t{4} << 10;
 
 absl::StatusOr<std::vector<LocalFile>> Read(const std::string& path) {

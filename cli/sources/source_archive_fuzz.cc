@@ -1,4 +1,4 @@
-// Reads any bytes as the archive of a stranger. What is kept has plain paths, and is bounded.
+// Reads any bytes as the archive of a stranger. The kept files have plain paths, and are bounded.
 #include <sys/mman.h>
 #include <unistd.h>
 

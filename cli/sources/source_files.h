@@ -70,7 +70,7 @@ class SourceFiles {
   int64_t bytes_ = 0;
   std::set<std::string, std::less<>> paths_;
   std::vector<LocalFile> files_;
-  // Of the last file.
+  // The state of the last file.
   bool open_ = false;
   std::ofstream out_;
   Sha256 sha256_;

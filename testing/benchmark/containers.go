@@ -28,7 +28,7 @@ const (
 	containerLog = 20 * time.Minute
 )
 
-// containerBench is a fleet whose node has a Docker of its own, and is attached to a relay of the root relay.
+// containerBench is a fleet whose node has a dedicated Docker, and is attached to a relay of the root relay.
 type containerBench struct {
 	bench
 	docker *fleet.Docker
@@ -201,7 +201,7 @@ func (h *hashLines) read(from io.Reader) error {
 	}
 }
 
-// log measures a container that prints as fast as it may, beside one whose output nobody stores.
+// log measures a container that prints as fast as it may, beside one whose output is not stored.
 func (b *containerBench) log() error {
 	size := int64(b.scaled(logBytes))
 	script := fmt.Sprintf("yes 0123456789012345678901234567890123456789012345678901234567890 | head -c %d", size)

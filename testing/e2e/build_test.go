@@ -60,7 +60,8 @@ func newBuilding(t *testing.T) *building {
 	b.builder = join(t, b.Fleet, "builder", "containers:\n  - images: [\""+b.docker.Registry+"/types/*\"]\n    actions: [build]\n"+
 		"    repositories: [\"127.0.0.1:*/templates/*\"]\n", nil, environment)
 	b.builder.attach(t)
-	join(t, b.Fleet, "n1", "containers:\n  - images: [\""+b.docker.Registry+"/templates/*\"]\n    actions: [deployment]\n",
+	join(t, b.Fleet, "n1", "containers:\n  - images: [\""+b.docker.Registry+"/templates/*\"]\n    actions: [deployment]\n"+
+		"  - images: [\""+b.docker.Registry+"/types/*\"]\n    actions: [ad-hoc]\n",
 		behind, environment, "--parent", "r1").attach(t)
 	must(b.Muster("type", "push", b.write(t, "site.yaml", buildableType(image))))(t)
 	return b

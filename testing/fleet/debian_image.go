@@ -17,16 +17,7 @@ var imageScript string
 // Debian.
 func (d *Docker) PushRemoteNode(root, program string) (string, error) {
 	base, reference := d.Registry+"/base", d.Registry+"/types/remote-node"
-	folder, err := os.MkdirTemp(d.folder, "base")
-	if err != nil {
-		return "", err
-	}
-	script := exec.Command("/bin/sh", "-s", folder, "ansible-core", "openssh-client")
-	script.Stdin = strings.NewReader(imageScript)
-	if _, err := run(script); err != nil {
-		return "", err
-	}
-	if _, err := d.Run("import", filepath.Join(folder, "image.tar"), base); err != nil {
+	if err := d.importPackages(base, "ansible-core", "openssh-client"); err != nil {
 		return "", err
 	}
 	build := exec.Command(filepath.Join(root, "deploy/ansible/remote-node/build"), program, reference, "--build-arg", "BASE="+base, "--network", "none")
@@ -35,4 +26,34 @@ func (d *Docker) PushRemoteNode(root, program string) (string, error) {
 		return "", fmt.Errorf("the image of the type remote-node: %w", err)
 	}
 	return d.push(reference)
+}
+
+// PushType builds the image of a template type of deploy/types in the same way.
+func (d *Docker) PushType(root, name string, packages ...string) (string, error) {
+	base, reference := d.Registry+"/base-"+name, d.Registry+"/types/"+name
+	if err := d.importPackages(base, packages...); err != nil {
+		return "", err
+	}
+	build := exec.Command(filepath.Join(root, "deploy/types/build"), name, reference, "--build-arg", "BASE="+base, "--build-arg", "PACKAGES=",
+		"--network", "none")
+	build.Env = []string{"DOCKER_HOST=unix://" + d.Socket}
+	if _, err := run(build); err != nil {
+		return "", fmt.Errorf("the image of the type %s: %w", name, err)
+	}
+	return d.push(reference)
+}
+
+// importPackages makes an image of packages of this machine, with what they depend on.
+func (d *Docker) importPackages(reference string, packages ...string) error {
+	folder, err := os.MkdirTemp(d.folder, "base")
+	if err != nil {
+		return err
+	}
+	script := exec.Command("/bin/sh", append([]string{"-s", folder}, packages...)...)
+	script.Stdin = strings.NewReader(imageScript)
+	if _, err := run(script); err != nil {
+		return err
+	}
+	_, err = d.Run("import", filepath.Join(folder, "image.tar"), reference)
+	return err
 }

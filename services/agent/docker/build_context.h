@@ -21,7 +21,7 @@ struct archive;
 
 namespace muster {
 
-// The name of the Dockerfile in the context. The files are below another folder.
+// The name of the Dockerfile in the context. The files are in another folder.
 inline constexpr char kDockerfileName[] = "Dockerfile";
 
 struct ImageRecipe {

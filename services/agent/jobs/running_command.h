@@ -30,9 +30,9 @@ struct CommandEnd {
   absl::Status output_lost;
   // Why a build has no image; OK for commands. Its outcome is FAILED.
   absl::Status failure;
-  // What a build did last, such as "pushed the image"; empty for commands.
+  // The last step of a build, such as "pushed the image"; empty for commands.
   std::string doing;
-  // Of a build that succeeded.
+  // The outputs of a build that succeeded.
   std::optional<v1::JobRecord::Outputs> outputs;
 };
 

@@ -1769,7 +1769,7 @@ type Command_Source struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "folder", "zip", "tar" or "git".
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Of the files, in lower-case hex: the SHA-256 of a line "<path>\n<size> <mode> <SHA-256 of the content>\n" for each,
+	// The digest of the files, in lower-case hex: the SHA-256 of a line "<path>\n<size> <mode> <SHA-256 of the content>\n" for each,
 	// sorted by path. Numbers are decimal, the mode is "x" for an executable file, else "-".
 	Sha256 string `protobuf:"bytes,2,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	// Only of "git": the address, the commit (40 or 64 lower-case hex digits), and the folder in it; empty: all of it.
