@@ -67,7 +67,7 @@ class VaultConnection {
   // (VAULT_ANSWER_INVALID).
   absl::StatusOr<VaultAnswer> Call(const VaultRequest& request) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Lets later calls fail at once with VAULT_UNREACHABLE.
+  // Lets later calls fail immediately with VAULT_UNREACHABLE.
   void Stop() { stopped_ = true; }
 
   // Makes later calls read the files of the options again, and open new connections.

@@ -28,7 +28,7 @@ class VaultSecrets final : public SecretProvider {
   // Keeps the session. Logs failures. To be called every few seconds.
   void Maintain();
 
-  // Lets later calls fail at once, with UNAVAILABLE (VAULT_UNREACHABLE).
+  // Lets later calls fail immediately, with UNAVAILABLE (VAULT_UNREACHABLE).
   void Stop() { session_.Stop(); }
 
  private:

@@ -82,7 +82,7 @@ class ScriptedVault {
       response.set_content(body, "application/json");
     });
   }
-  // Accepts each login with a token of its own.
+  // Accepts each login with its own token.
   void Login(int64_t lease) {
     Handle("auth/approle/login",
            [this, lease](const httplib::Request& request, httplib::Response& response) {

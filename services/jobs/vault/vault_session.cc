@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr absl::Duration kFailurePause = absl::Seconds(1);
-// A token that expires sooner may do so on its way.
+// A token that expires sooner may expire in transit.
 constexpr absl::Duration kExpiryMargin = absl::Seconds(2);
 
 absl::StatusOr<std::string> ReadCredential(const std::string& path) {

@@ -32,7 +32,7 @@ class VaultSession {
   // Logs in, or renews the token if half of its time has passed. To be called every few seconds.
   absl::Status Maintain() ABSL_LOCKS_EXCLUDED(mutex_, login_mutex_);
 
-  // Lets later calls fail at once.
+  // Lets later calls fail immediately.
   void Stop() { connection_.Stop(); }
 
  private:
