@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -83,7 +82,7 @@ func TestContainerReadsItsSecretsFromAVault(t *testing.T) {
 	if strings.Contains(logs, token[1]) || !strings.Contains(logs, "the token is "+strings.Repeat("*", len(token[1]))) {
 		t.Errorf("the token is in the output: %s", logs)
 	}
-	socket := must(filepath.Glob("/dev/shm/muster-secrets-*/" + d.show(t, id).Job + "/vault.sock"))(t)
+	socket := d.secretsInMemory(t, "vault.sock")
 	if len(socket) != 1 {
 		t.Fatalf("the sockets are %v", socket)
 	}
@@ -104,7 +103,7 @@ func TestContainerReadsItsSecretsFromAVault(t *testing.T) {
 	if final := d.show(t, id).Nodes[0].Final; final.Detail != "reads of secrets: db 5" {
 		t.Errorf("the final record is %+v", final)
 	}
-	if left := must(filepath.Glob("/dev/shm/muster-secrets-*/*/vault.*"))(t); len(left) > 0 {
+	if left := d.secretsInMemory(t, "*"); len(left) > 0 {
 		t.Errorf("these files are left: %v", left)
 	}
 	for _, folder := range []string{d.Home, d.node.home} {
@@ -127,8 +126,8 @@ func TestContainerHasNoVaultUnlessItsTypeAsksForIt(t *testing.T) {
 	}
 	var shown struct{ Job string }
 	check(t, json.Unmarshal([]byte(must(d.Muster("deployment", "show", "--json", id))(t)), &shown))
-	if _, err := os.Stat(must(filepath.Glob("/dev/shm/muster-secrets-*/" + shown.Job))(t)[0] + "/vault.sock"); err == nil {
-		t.Error("there is a socket")
+	if files := d.secretsInMemory(t, "*"); len(files) != 1 || filepath.Base(files[0]) != "db" {
+		t.Errorf("the files in memory are %v", files)
 	}
 	d.letGo(t, shown.Job)
 	until(t, "the deployment ends", func() bool { return d.show(t, id).State == "succeeded" })
