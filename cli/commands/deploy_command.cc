@@ -100,10 +100,12 @@ absl::Status AddSecret(const std::string& text, v1::PlanDeploymentRequest* wante
   secret.set_secret(parts.second.substr(0, at));
   int64_t version = 0;
   const bool has_version = at != std::string::npos;
-  if (!IsSecretName(secret.secret()) ||
+  if (!IsSecretSource(secret.secret()) ||
       (has_version && (!absl::SimpleAtoi(parts.second.substr(at + 1), &version) || version < 1))) {
-    return UsageError(absl::StrCat("--secret: \"", Printable(parts.second), "\" names no secret"),
-                      "Name a stored secret, such as --secret db=prod/db or db=prod/db@3.");
+    return UsageError(
+        absl::StrCat("--secret: \"", Printable(parts.second), "\" names no secret"),
+        "Name a stored secret, such as --secret db=prod/db or db=prod/db@3, or one of "
+        "Vault, such as --secret db=vault:prod/db#password.");
   }
   secret.set_version(version);
   return absl::OkStatus();
@@ -176,8 +178,8 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
       ->type_name("NAME=FILE");
   command
       .add_option("--secret", arguments.secrets,
-                  "A stored secret for the container, as the documents name it. Without a version "
-                  "it is the newest one now")
+                  "A secret for the container, as the documents name it: a stored one, or "
+                  "vault:PATH#FIELD. Without a version it is the newest one now")
       ->type_name("NAME=SECRET[@VERSION]");
 }
 

@@ -6,10 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "services/common/base/config.h"
 #include "services/common/base/text_values.h"
 #include "services/common/service/service_main.h"
+#include "services/jobs/vault/vault_options.h"
 
 namespace muster {
 
@@ -27,10 +29,14 @@ struct JobsServiceConfig {
   uint64_t disk_reserve = uint64_t{4} << 20;
   uint64_t content_quota = uint64_t{20} << 30;
   int64_t max_contents = 100'000;
+  VaultOptions vault;
 };
 
 // Binds the fields of `config` to their names, comments and limits.
 void BindJobsServiceConfig(JobsServiceConfig* config, Config* file);
+
+// Checks that the files of the login to Vault are named. INVALID_ARGUMENT (INVALID_CONFIG).
+absl::Status CheckJobsServiceConfig(const JobsServiceConfig& config);
 
 }  // namespace muster
 

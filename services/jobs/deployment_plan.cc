@@ -77,7 +77,7 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
 
 }  // namespace
 
-absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretStore& secrets,
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretProvider& secrets,
                                                   const v1::PlanDeploymentRequest& request) {
   if (request.has_build()) {
     if (!request.template_().empty() || !request.type().empty()) {

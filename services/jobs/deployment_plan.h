@@ -13,14 +13,15 @@
 #include "muster/v1/deployments.pb.h"
 #include "services/common/templates/parameters.h"
 #include "services/jobs/document_store.h"
-#include "services/jobs/secret_store.h"
+#include "services/jobs/secret_provider.h"
 
 namespace muster {
 
 // Finds the documents and the versions of the secrets, and resolves the parameters.
 // INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_SECRETS), NOT_FOUND
-// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). Waits for the disk.
-absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretStore& secrets,
+// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND), and the errors of a Vault
+// (jobs/secret_sources.h). Waits for the disk, and for the Vault of such secrets.
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretProvider& secrets,
                                                   const v1::PlanDeploymentRequest& request);
 
 // Returns the deployment of a request, pending. Checks that `caller` (a URI) signed the command,

@@ -15,13 +15,15 @@
 #include "services/jobs/deployment_submission.h"
 #include "services/jobs/deployment_successor.h"
 #include "services/jobs/page_size.h"
+#include "services/jobs/secret_sources.h"
 
 namespace muster {
 
 grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
     grpc::CallbackServerContext* context, const v1::PlanDeploymentRequest* request,
     v1::DeploymentPlan* response) {
-  return Answer(runtime_, context, "/muster.v1.DeploymentService/PlanDeployment",
+  const RpcRuntime& runtime = NamesVault(request->secrets()) ? parts_.vault_runtime : runtime_;
+  return Answer(runtime, context, "/muster.v1.DeploymentService/PlanDeployment",
                 {*request, response}, [=, this](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(*response, Plan(call, *request));

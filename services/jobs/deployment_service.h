@@ -10,7 +10,7 @@
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
-#include "services/jobs/secret_store.h"
+#include "services/jobs/secret_provider.h"
 
 namespace muster {
 
@@ -21,7 +21,8 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   struct Parts {
     DocumentStore& documents;
     DeploymentStore& deployments;
-    SecretStore& secrets;
+    SecretProvider& secrets;
+    RpcRuntime vault_runtime;  // for calls that wait for a Vault
     DeploymentRunner& runner;
     ConformanceStore& conformance;
     DiskReserve& reserve;  // of the disk with the stores

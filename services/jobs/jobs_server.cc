@@ -1,5 +1,6 @@
 #include "services/jobs/jobs_server.h"
 
+#include <atomic>
 #include <string>
 #include <utility>
 
@@ -33,8 +34,10 @@
 #include "services/jobs/jobs_schema.h"
 #include "services/jobs/secret_reads.h"
 #include "services/jobs/secret_service.h"
+#include "services/jobs/secret_sources.h"
 #include "services/jobs/secret_store.h"
 #include "services/jobs/template_service.h"
+#include "services/jobs/vault/vault_secrets.h"
 
 namespace muster {
 namespace {
@@ -45,8 +48,18 @@ constexpr size_t kFollowThreads = 4;
 constexpr size_t kMaxFollowed = 100;
 // They hash contents of files, and wait for their bytes on the disk.
 constexpr size_t kContentThreads = 2;
+// They wait for a Vault. A request waits behind so many others at most.
+constexpr size_t kVaultThreads = 4;
+constexpr size_t kMaxVaultQueue = 4'096;
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(10);
+
+std::unique_ptr<VaultSecrets> MakeVault(const JobsServiceConfig& config, const Clock& clock) {
+  if (config.vault.address.empty()) return nullptr;
+  VaultOptions options = config.vault;
+  options.unwrapped_file = config.state_folder + "/vault-secret-id";
+  return std::make_unique<VaultSecrets>(options, clock);
+}
 
 class Assembly : public JobsServer {
  public:
@@ -61,6 +74,7 @@ class Assembly : public JobsServer {
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         following_({"deployments", kFollowThreads, kMaxQueue}),
         content_calls_({"contents", kContentThreads, kMaxQueue}),
+        vault_calls_({"vault", kVaultThreads, kMaxVaultQueue}),
         host_(
             tls_->identity().fleet, [this] { return tls_->roots(); },
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
@@ -68,6 +82,8 @@ class Assembly : public JobsServer {
         deployments_(*database_),
         conformance_(*database_),
         secrets_(*database_, std::move(key_wrap)),
+        vault_(MakeVault(config_, clock_)),
+        sources_(secrets_, vault_.get()),
         secret_reads_(*database_),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
@@ -79,17 +95,20 @@ class Assembly : public JobsServer {
              clock_, timers_, following_},
             kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
-        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, secrets_, runner_,
-                                                       conformance_, *reserve_, clock_}),
+        deployment_service_(host_.Runtime(requests_),
+                            {documents_, deployments_, sources_, host_.Runtime(vault_calls_),
+                             runner_, conformance_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
         content_service_(host_.Runtime(content_calls_), *contents_),
         secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
+                                                   .sources = sources_,
                                                    .reads = secret_reads_,
                                                    .fleet = tls_->identity().fleet,
                                                    .chains = host_.chains(),
                                                    .revocations = revocations_.list(),
                                                    .identity = [this] { return SigningIdentity(); },
                                                    .reserve = *reserve_,
+                                                   .vault_calls = vault_calls_,
                                                    .clock = clock_}),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
@@ -113,6 +132,7 @@ class Assembly : public JobsServer {
   void AddGauges();
   absl::Status Serve();
   void Tick();
+  void KeepVaultSession();
 
   const JobsServiceConfig config_;
   const Clock& clock_ = SystemClock();
@@ -126,6 +146,7 @@ class Assembly : public JobsServer {
   Executor& requests_ = threads_.requests();
   Executor following_;
   Executor content_calls_;
+  Executor vault_calls_;
   ServiceHost host_;
   FollowedRevocations revocations_{host_.canceller()};
   RecordedOperators operators_{tls_->identity().fleet, clock_};
@@ -134,6 +155,8 @@ class Assembly : public JobsServer {
   DeploymentStore deployments_;
   ConformanceStore conformance_;
   SecretStore secrets_;
+  const std::unique_ptr<VaultSecrets> vault_;  // null: none is configured
+  SecretSources sources_;
   SecretReads secret_reads_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
@@ -144,6 +167,7 @@ class Assembly : public JobsServer {
   ContentService content_service_;
   SecretService secret_service_;
   std::unique_ptr<FeedFollower> follower_;
+  std::atomic<bool> keeps_vault_ = false;  // a task of vault_calls_
   // Last: they use the members above.
   ScheduledTask tick_;
   CertificateRenewal renewal_;
@@ -175,6 +199,7 @@ absl::Status Assembly::Begin() {
   RETURN_IF_ERROR(runner_.Start());
   RETURN_IF_ERROR(Serve());
   renewal_.Start(kFirstRenewal);
+  KeepVaultSession();
   tick_.RunAfter(kTick);
   return absl::OkStatus();
 }
@@ -197,11 +222,22 @@ void Assembly::Tick() {
   host_.Tick(kStuckReader);
   reserve_->Restore();
   contents_->Sweep();
+  KeepVaultSession();
   tick_.RunAfter(kTick);
+}
+
+void Assembly::KeepVaultSession() {
+  if (vault_ == nullptr || keeps_vault_.exchange(true)) return;
+  const bool posted = vault_calls_.Post([this] {
+    vault_->Maintain();
+    keeps_vault_ = false;
+  });
+  if (!posted) keeps_vault_ = false;
 }
 
 void Assembly::Stop() {
   if (!host_.BeginStop()) return;
+  if (vault_ != nullptr) vault_->Stop();
   host_.StopServing(config_.drain);
   runner_.Stop();
   if (follower_ != nullptr) follower_->Stop();
@@ -210,6 +246,7 @@ void Assembly::Stop() {
   threads_.Stop(config_.drain);
   following_.Drain(config_.drain).IgnoreError();
   content_calls_.Drain(absl::InfiniteDuration()).IgnoreError();
+  vault_calls_.Drain(absl::InfiniteDuration()).IgnoreError();
   host_.StopInspection();
 }
 
@@ -217,6 +254,7 @@ void Assembly::Stop() {
 
 absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
     const JobsServiceConfig& config, std::function<void(const absl::Status&)> fail) {
+  RETURN_IF_ERROR(CheckJobsServiceConfig(config));
   // First: the rest of the start may need the reserved space.
   auto reserve =
       std::make_unique<DiskReserve>(PosixFileOps(), config.state_folder + "/" + kDiskReserveFile,

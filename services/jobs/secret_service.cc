@@ -8,10 +8,12 @@
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/templates.h"
+#include "services/common/errors/vault.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 #include "services/common/jobs/secrets_exchange.h"
 #include "services/jobs/page_size.h"
+#include "services/jobs/secret_sources.h"
 
 namespace muster {
 namespace {
@@ -83,16 +85,36 @@ grpc::ServerUnaryReactor* SecretService::DeleteSecret(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* SecretService::FetchSecrets(grpc::CallbackServerContext* context,
                                                       const v1::FetchSecretsRequest* request,
                                                       v1::FetchSecretsResponse* response) {
-  return Answer(runtime_, context, "/muster.v1.SecretService/FetchSecrets", {*request, response},
-                [=, this](Call& call) { return Fetch(call, *request, response); });
+  return AnswerLater(runtime_, context, "/muster.v1.SecretService/FetchSecrets",
+                     {*request, response},
+                     [=, this](const std::shared_ptr<Call>& call, Finish finish) {
+                       Fetch(call, *request, response, std::move(finish));
+                     });
 }
 
-absl::Status SecretService::Fetch(Call& call, const v1::FetchSecretsRequest& request,
-                                  v1::FetchSecretsResponse* response) {
+// A Vault that does not answer must not keep the threads of other calls.
+void SecretService::Fetch(const std::shared_ptr<Call>& call, const v1::FetchSecretsRequest& request,
+                          v1::FetchSecretsResponse* response, Finish finish) {
+  auto deployment = Admit(*call, request);
+  if (!deployment.ok()) return finish(deployment.status());
+  if (!NamesVault(deployment->secrets())) {
+    return finish(Send(*call, request, *deployment, response));
+  }
+  // Shared, since a queue that is full drops what it was given.
+  auto done = std::make_shared<Finish>(std::move(finish));
+  const bool posted = parts_.vault_calls.Post(
+      call->holder(), [=, this, &request, deployment = *std::move(deployment)] {
+        (*done)(Send(*call, request, deployment, response));
+      });
+  if (!posted) (*done)(errors::VaultBusy());
+}
+
+absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
+    Call& call, const v1::FetchSecretsRequest& request) {
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   absl::StatusOr<v1::Command::Deployment> deployment =
       UriOf(call.caller()) == ToUri({parts_.fleet, NodeIdentity{request.node()}}).value_or("")
-          ? Admit(request)
+          ? AdmitNode(request)
           : errors::SecretsRefused("the caller is another node");
   if (!deployment.ok()) {
     LogLimited(LogLevel::kWarning, "a request for secrets is refused", UriOf(call.caller()),
@@ -100,21 +122,11 @@ absl::Status SecretService::Fetch(Call& call, const v1::FetchSecretsRequest& req
                 {"caller", UriOf(call.caller())},
                 {"relay", RelayOf(call)},
                 {"error", deployment.status()}});
-    return deployment.status();
   }
-  ASSIGN_OR_RETURN(v1::SecretValues values, parts_.secrets.Read(deployment->secrets()));
-  const absl::Cleanup wipe = [&values] { Wipe(&values); };
-  ASSIGN_OR_RETURN(*response, SealSecrets(parts_.identity(), parts_.fleet, request, values));
-  Log(LogLevel::kInfo, "secrets are sent to a node",
-      {{"deployment", deployment->deployment()},
-       {"job", request.job()},
-       {"node", request.node()},
-       {"relay", RelayOf(call)},
-       {"secrets", TextOf(deployment->secrets())}});
-  return absl::OkStatus();
+  return deployment;
 }
 
-absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
+absl::StatusOr<v1::Command::Deployment> SecretService::AdmitNode(
     const v1::FetchSecretsRequest& request) {
   ASSIGN_OR_RETURN(const auto signer, VerifySecretsRequest(request, parts_.fleet, parts_.chains));
   if (parts_.revocations.Contains(signer->uri) ||
@@ -122,6 +134,28 @@ absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
     return errors::SecretsRefused("the node is revoked");
   }
   return parts_.reads.Admit(request, parts_.clock.Now());
+}
+
+absl::Status SecretService::Send(const Call& call, const v1::FetchSecretsRequest& request,
+                                 const v1::Command::Deployment& deployment,
+                                 v1::FetchSecretsResponse* response) {
+  auto read = parts_.sources.Read(deployment.secrets());
+  if (!read.ok()) {
+    LogLimited(LogLevel::kWarning, "the secrets of a job cannot be read", deployment.deployment(),
+               {{"deployment", deployment.deployment()},
+                {"node", request.node()},
+                {"error", read.status()}});
+    return read.status();
+  }
+  const absl::Cleanup wipe = [&read] { Wipe(&*read); };
+  ASSIGN_OR_RETURN(*response, SealSecrets(parts_.identity(), parts_.fleet, request, *read));
+  Log(LogLevel::kInfo, "secrets are sent to a node",
+      {{"deployment", deployment.deployment()},
+       {"job", request.job()},
+       {"node", request.node()},
+       {"relay", RelayOf(call)},
+       {"secrets", TextOf(deployment.secrets())}});
+  return absl::OkStatus();
 }
 
 }  // namespace muster

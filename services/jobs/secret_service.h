@@ -3,11 +3,13 @@
 #define MUSTER_SERVICES_JOBS_SECRET_SERVICE_H_
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "muster/v1/secrets.grpc.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/disk_reserve.h"
+#include "services/common/base/executor.h"
 #include "services/common/identity/revocation.h"
 #include "services/common/identity/verified_chains.h"
 #include "services/common/jobs/signing_files.h"
@@ -23,13 +25,15 @@ class SecretService final : public v1::SecretService::CallbackService {
  public:
   // The references outlive the service.
   struct Parts {
-    SecretStore& secrets;
+    SecretStore& secrets;     // those that this service stores
+    SecretProvider& sources;  // all
     SecretReads& reads;
     std::string fleet;
     VerifiedChains& chains;
     const RevocationList& revocations;
     std::function<SigningFiles()> identity;  // of this service, now
     DiskReserve& reserve;                    // of the disk with the stores
+    Executor& vault_calls;                   // for reads that wait for a Vault
     const Clock& clock;
   };
 
@@ -53,9 +57,12 @@ class SecretService final : public v1::SecretService::CallbackService {
   absl::Status Put(Call& call, const v1::PutSecretRequest& request, v1::Secret* response);
   absl::Status List(Call& call, const v1::ListSecretsRequest& request,
                     v1::ListSecretsResponse* response);
-  absl::Status Fetch(Call& call, const v1::FetchSecretsRequest& request,
-                     v1::FetchSecretsResponse* response);
-  absl::StatusOr<v1::Command::Deployment> Admit(const v1::FetchSecretsRequest& request);
+  void Fetch(const std::shared_ptr<Call>& call, const v1::FetchSecretsRequest& request,
+             v1::FetchSecretsResponse* response, Finish finish);
+  absl::StatusOr<v1::Command::Deployment> Admit(Call& call, const v1::FetchSecretsRequest& request);
+  absl::StatusOr<v1::Command::Deployment> AdmitNode(const v1::FetchSecretsRequest& request);
+  absl::Status Send(const Call& call, const v1::FetchSecretsRequest& request,
+                    const v1::Command::Deployment& deployment, v1::FetchSecretsResponse* response);
 
   const RpcRuntime runtime_;
   const Parts parts_;

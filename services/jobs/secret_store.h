@@ -17,6 +17,7 @@
 #include "services/common/identity/secret.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/common/templates/secrets.h"
+#include "services/jobs/secret_provider.h"
 
 namespace muster {
 
@@ -27,7 +28,7 @@ inline constexpr int64_t kMaxDeletedSecrets = 10'000;
 
 // Values are encrypted in the database, each with its name and version. Thread-safe; calls wait for
 // the disk.
-class SecretStore {
+class SecretStore final : public SecretProvider {
  public:
   // `database` with the schema of jobs_schema.h outlives this object.
   SecretStore(sqlite::LocalDatabase& database, KeyWrap key_wrap)
@@ -48,14 +49,14 @@ class SecretStore {
   // Sorts references by name, and replaces version 0 by the newest one. NOT_FOUND
   // (SECRET_NOT_FOUND) if a version is not stored, INVALID_ARGUMENT (INVALID_SECRETS) if they are
   // larger than kMaxSecretsOfJob together.
-  absl::Status Resolve(SecretReferences* references);
+  absl::Status Resolve(SecretReferences* references) override;
 
   // Returns OK if all versions are stored; else fails as Resolve.
-  absl::Status Check(const SecretReferences& references);
+  absl::Status Check(const SecretReferences& references) override;
 
   // Decrypts the values, which the caller wipes (jobs/secrets_exchange.h). NOT_FOUND
   // (SECRET_NOT_FOUND), DATA_LOSS (SECRET_UNREADABLE).
-  absl::StatusOr<v1::SecretValues> Read(const SecretReferences& references);
+  absl::StatusOr<v1::SecretValues> Read(const SecretReferences& references) override;
 
  private:
   sqlite::LocalDatabase& database_;

@@ -34,7 +34,7 @@ var withoutGRPC = []string{
 	"services/aggregator/nodes", "services/aggregator/changes", "services/aggregator/verify",
 	"services/status/board", "services/status/heartbeats",
 	"services/relay/jobs", "services/relay/spool", "services/relay/runs", "services/agent/modules",
-	"services/agent/collection", "services/agent/jobs", "cli/commands", "cli/output", "cli/supervisor",
+	"services/agent/collection", "services/agent/jobs", "services/agent/vault", "services/jobs/vault", "cli/commands", "cli/output", "cli/supervisor",
 }
 
 var include = regexp.MustCompile(`^#include [<"]([^">]+)[">]`)

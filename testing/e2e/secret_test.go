@@ -2,12 +2,13 @@ package e2e
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -40,14 +41,9 @@ secrets:
   db: {required: true, description: the password of the database}
 `
 
-// memoryOfSecrets is held by one of these tests: each looks for the secret in the memory of the whole machine.
-var memoryOfSecrets sync.Mutex
-
 // newVault is a fleet with the type "vault", the secret prod/db, and a node whose policy admits both.
 func newVault(t *testing.T) *deploying {
 	t.Helper()
-	memoryOfSecrets.Lock()
-	t.Cleanup(memoryOfSecrets.Unlock)
 	d := &deploying{Fleet: up(t), folder: t.TempDir()}
 	d.docker = must(fleet.StartDocker())(t)
 	t.Cleanup(func() { check(t, d.docker.Close()) })
@@ -57,19 +53,21 @@ func newVault(t *testing.T) *deploying {
 	must(d.Muster("type", "push", d.write(t, "vault.yaml", strings.Replace(vaultType, "IMAGE", image, 1))))(t)
 	must(d.Muster("secret", "put", "prod/db", "--file", d.write(t, "value", theSecret)))(t)
 	check(t, os.Remove(filepath.Join(d.folder, "value")))
-	t.Cleanup(func() { noSecretFolders(t, "at the end") })
+	t.Cleanup(func() { d.noSecretFolders(t, "at the end") })
 	return d
 }
 
-// secretFolders returns the folders of jobs with secrets in the memory of this machine.
-func secretFolders(t *testing.T) []string {
+// secretsInMemory returns the files with this name in the folders of the jobs of the node with secrets, in the memory of
+// this machine. services/agent/jobs/secret_folders.cc names their folder.
+func (d *deploying) secretsInMemory(t *testing.T, name string) []string {
 	t.Helper()
-	return must(filepath.Glob("/dev/shm/muster-secrets-*/*/db"))(t)
+	digest := sha256.Sum256([]byte(d.node.folder() + "\nn1"))
+	return must(filepath.Glob("/dev/shm/muster-secrets-" + hex.EncodeToString(digest[:8]) + "/*/" + name))(t)
 }
 
-func noSecretFolders(t *testing.T, when string) {
+func (d *deploying) noSecretFolders(t *testing.T, when string) {
 	t.Helper()
-	for _, file := range secretFolders(t) {
+	for _, file := range d.secretsInMemory(t, "db") {
 		if content, err := os.ReadFile(file); err == nil && string(content) == theSecret {
 			t.Errorf("%s %s exists", when, file)
 		}
@@ -122,7 +120,7 @@ func TestSecretReachesTheContainerAlone(t *testing.T) {
 	d.node.attachAt(t, address)
 	id := strings.TrimSpace(must(d.Muster("deploy", "--type", "vault", "--node", "n1", "--set", "wait=true", "--secret", "db=prod/db"))(t))
 	container := d.runningContainer(t)
-	until(t, "the secret is in memory", func() bool { return len(secretFolders(t)) > 0 })
+	until(t, "the secret is in memory", func() bool { return len(d.secretsInMemory(t, "db")) > 0 })
 	inspected := must(d.docker.Run("inspect", container))(t)
 	if strings.Contains(inspected, theSecret) || !strings.Contains(inspected, "/secrets") {
 		t.Errorf("docker inspect prints %s", inspected)
@@ -150,7 +148,7 @@ func TestSecretReachesTheContainerAlone(t *testing.T) {
 		t.Errorf("the output is %q", logs)
 	}
 	noContainers(t, d.docker)
-	noSecretFolders(t, "after the end")
+	d.noSecretFolders(t, "after the end")
 	if found := filesWithSecret(t, folders...); len(found) > 0 {
 		t.Errorf("these files have the secret at the end: %v", found)
 	}
@@ -243,5 +241,5 @@ func TestKilledAgentKeepsAndRemovesSecrets(t *testing.T) {
 		t.Errorf("the output is %q", logs)
 	}
 	noContainers(t, d.docker)
-	noSecretFolders(t, "after the end")
+	d.noSecretFolders(t, "after the end")
 }

@@ -26,14 +26,17 @@ func (f *Fleet) Configure(service string, values map[string]string) error {
 	return errors.Join(err, os.WriteFile(file, []byte(strings.Join(lines, "\n")), 0o600), f.Up())
 }
 
+// setValue sets "a.b.c": the c below the b below the a.
 func setValue(lines []string, name, value string) bool {
-	section, key, nested := strings.Cut(name, ".")
+	groups := strings.Split(name, ".")
 	for i, line := range lines {
 		switch {
-		case nested && line == section+":":
-			nested, section = false, "  "+key
-		case !nested && strings.HasPrefix(line, section+": "):
-			lines[i] = section + ": " + value
+		case len(groups) > 1 && line == groups[0]+":":
+			indent := line[:len(line)-len(strings.TrimLeft(line, " "))] + "  "
+			groups = groups[1:]
+			groups[0] = indent + groups[0]
+		case len(groups) == 1 && strings.HasPrefix(line, groups[0]+": "):
+			lines[i] = groups[0] + ": " + value
 			return true
 		}
 	}

@@ -154,6 +154,16 @@ tar -C "$1" --sort=name --mtime=@0 --owner=0 --group=0 -c . | docker -H "unix://
 }
 
 // push pushes an image, removes it from the daemon, and returns its reference by digest.
+// AddProgram adds a static program to the images of PushBusybox, in /bin.
+func (d *Docker) AddProgram(path string) error {
+	folder := filepath.Join(d.folder, "image/bin")
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	_, err := run(exec.Command("/bin/cp", path, folder))
+	return err
+}
+
 func (d *Docker) push(reference string) (string, error) {
 	if _, err := d.Run("push", reference); err != nil {
 		return "", err

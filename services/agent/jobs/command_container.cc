@@ -41,6 +41,8 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   spec.command = plan.argv;
   spec.environment = plan.environment;
   spec.environment.push_back(absl::StrCat("MUSTER_JOB=", options.job));
+  spec.environment.insert(spec.environment.end(), options.environment.begin(),
+                          options.environment.end());
   spec.user = plan.user;
   spec.labels = {{std::string(kContainerFolderLabel), options.folder},
                  {std::string(kContainerNodeLabel), options.node},
@@ -84,7 +86,8 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
   std::unique_ptr<CommandContainer> container(new CommandContainer(std::move(options)));
   const Options& own = container->options_;
   // One of that name belongs to another agent with the identity of this node.
-  RETURN_IF_ERROR(own.engine.CreateContainer(SpecOf(plan, own, image)).status());
+  ASSIGN_OR_RETURN(const std::string id, own.engine.CreateContainer(SpecOf(plan, own, image)));
+  if (own.identified) own.identified(id);
   if (absl::Status status = container->StartNow(); !status.ok()) {
     container->Remove();
     return status;
@@ -188,6 +191,7 @@ void CommandContainer::Reopen() {
     finished_ = true;
   }
   if (!state.ok()) return;
+  if (options_.identified) options_.identified(state->id);
   if (state->status == "created") return RemoveUnstarted();
   if (state->status == "removing") return;  // then it is not found
   if (state->ended() && !output_lost_.ok()) return ReadEnd();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,10 +47,13 @@ class CommandContainer final : public RunningCommand {
     std::string node;
     std::string job;
     JobOutputSink sink;
-    std::function<bool()> stopped;  // whether it must not be started any more
-    std::string state;              // the folder at kStateTarget; empty: none
-    std::string files;              // the folder at kFilesTarget; empty: none
-    std::string secrets;            // the folder at kSecretsTarget; empty: none
+    std::function<bool()> stopped;         // whether it must not be started any more
+    std::string state;                     // the folder at kStateTarget; empty: none
+    std::string files;                     // the folder at kFilesTarget; empty: none
+    std::string secrets;                   // the folder at kSecretsTarget; empty: none
+    std::vector<std::string> environment;  // beside that of the plan; in no log
+    // Receives the id of the container before it is started, and again after an adoption.
+    std::function<void(const std::string& id)> identified;
   };
 
   // Creates and starts the container, and pulls the image if the node lacks it. Calls `note`

@@ -77,6 +77,14 @@ v1::JobRecord StateTooLarge(const std::string& what) {
                      absl::StrCat(ToAbsl(kStateTarget), " has ", what));
 }
 
+// Adds a further detail, if it is not empty.
+void AddDetail(const std::string& detail, v1::JobRecord::Final* final) {
+  if (detail.empty()) return;
+  const std::string first = final->detail();
+  SetOutcome(final->outcome(), final->reason(), first.empty() ? detail : first + "; " + detail,
+             final);
+}
+
 // Reads the outputs of an ended container.
 WrittenOutputs OutputsOf(const NodeJobFolder& folder, const DeploymentState& state) {
   const auto deployment = folder.ReadDeployment();
@@ -154,7 +162,11 @@ CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
           .node = host_.node,
           .job = job_,
           .sink = std::move(sink),
-          .stopped = [this] { return MustNotStart(); }};
+          .stopped = [this] { return MustNotStart(); },
+          .identified =
+              [this](const std::string& id) {
+                if (secrets_ != nullptr) secrets_->SetContainer(id);
+              }};
 }
 
 bool JobProcess::MustNotStart() const { return stop_ != JobStop::kNone || Now() >= limit_at_; }
@@ -180,6 +192,10 @@ absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
   if (deployment.secrets().empty()) return absl::OkStatus();
   secrets_ = std::make_unique<JobSecrets>(host_.secrets, job_, deployment.secrets());
   ASSIGN_OR_RETURN(options->secrets, secrets_->Folder());
+  if (resolved.type.vault) {
+    options->environment =
+        secrets_->ServeVault(deployment.deployment(), plan_.time_limit, kSecretsTarget);
+  }
   return absl::OkStatus();
 }
 
@@ -229,7 +245,9 @@ void JobProcess::RestoreSecrets() {
   // If the command cannot be read, its output may have secrets, and none are known.
   secrets_ = std::make_unique<JobSecrets>(
       host_.secrets, job_, deployment.ok() ? deployment->secrets() : SecretReferences());
-  if (deployment.ok()) secrets_->Restore();
+  if (!deployment.ok()) return;
+  const absl::Time started = folder_.container()->start;
+  secrets_->Restore(deployment->deployment(), started, started + plan_.time_limit);
 }
 
 JobOutputSink JobProcess::SinkOf(OutputRecorder& recorder) {
@@ -267,6 +285,7 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
   v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
+  if (secrets_ != nullptr) AddDetail(secrets_->EndVault(), final.mutable_final());
   if (state_ && !HandleState(final.mutable_final())) return;
   if (end.ok() && end->outputs && final.final().outcome() == v1::JOB_OUTCOME_EXITED) {
     v1::JobRecord outputs;

@@ -6,12 +6,14 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/jobs.pb.h"
 #include "muster/v1/secrets.pb.h"
 #include "services/agent/jobs/deployment_state.h"
+#include "services/agent/jobs/job_vault.h"
 #include "services/agent/jobs/output_redactor.h"
 #include "services/agent/jobs/secret_folders.h"
 #include "services/common/templates/secrets.h"
@@ -44,13 +46,26 @@ class JobSecrets {
   // Returns the path of the folder that Provide creates. SECRET_UNAVAILABLE.
   absl::StatusOr<std::string> Folder() const;
 
+  // Lets Provide also serve the values by Vault's protocol (job_vault.h), for this time. Returns
+  // the variables for clients in the container, which has the folder at `target`.
+  std::vector<std::string> ServeVault(std::string deployment, absl::Duration time_limit,
+                                      std::string_view target);
+
+  // Lets the processes of this container (its id) read them so.
+  void SetContainer(const std::string& id);
+
+  // Ends that, once the container has ended. Returns "" or, for the final record, how often each
+  // secret was read: "reads of secrets: db 2, user 1".
+  std::string EndVault();
+
   // Fetches the values, checks that they are those of the command, and writes them for the user of
   // the container. SECRET_UNAVAILABLE.
   absl::Status Provide(const std::string& user, const std::function<bool()>& stopped);
 
   // Reads what an earlier process of the agent has provided. If it is lost, as after a restart of
-  // the machine, the output cannot be redacted, and Filter drops it.
-  void Restore();
+  // the machine, the output cannot be redacted, and Filter drops it. Serves again what that process
+  // has served, until `expires`.
+  void Restore(std::string deployment, absl::Time started, absl::Time expires);
   bool lost() const { return redactor_ == nullptr; }
 
   // Passes output with the values masked; some of it later, or at Finish.
@@ -61,15 +76,18 @@ class JobSecrets {
   void CheckOutputs(WrittenOutputs* written) const;
 
   // Removes the folder. Logs a failure.
-  void Remove() const;
+  void Remove();
 
  private:
   absl::Status CheckValues(const v1::SecretValues& values) const;
-  void MakeRedactor(const v1::SecretValues& values);
+  void MakeRedactor(const v1::SecretValues& values, std::string_view token);
 
   const SecretHost host_;
   const std::string job_;
   const SecretReferences references_;
+  std::string new_token_;  // of the vault that Provide makes; empty: none
+  JobVault::Options vault_options_;
+  std::unique_ptr<JobVault> vault_;  // null: none
   std::unique_ptr<OutputRedactor> redactor_;
 };
 

@@ -26,6 +26,7 @@
 #include "services/common/base/strings.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/key_wrap.h"  // kMaxSecret
+#include "services/common/templates/parameters.h"
 
 namespace muster {
 namespace {
@@ -135,6 +136,7 @@ absl::StatusOr<v1::SecretValues> SecretFolders::Read(const std::string& job) con
   ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder));
   v1::SecretValues values;
   for (const FolderEntry& entry : entries) {
+    if (!IsParameterName(entry.name)) continue;  // of job_vault.h
     ASSIGN_OR_RETURN(auto content,
                      ReadSmallFile(PosixFileOps(), absl::StrCat(folder, "/", entry.name),
                                    static_cast<int64_t>(kMaxSecret)));

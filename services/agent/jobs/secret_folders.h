@@ -34,7 +34,8 @@ class SecretFolders {
   absl::Status Create(const std::string& job, const std::string& user,
                       const v1::SecretValues& values) const;
 
-  // Reads the values that Create wrote, with their names alone. NOT_FOUND, or another failure.
+  // Reads the values that Create wrote, with their names alone, and no other file. NOT_FOUND, or
+  // another failure.
   absl::StatusOr<v1::SecretValues> Read(const std::string& job) const;
 
   // Succeeds if there is none.

@@ -10,6 +10,7 @@ void SetUpOnce() {
 }
 
 void SetBlob(CURL* curl, CURLoption option, std::string_view pem) {
+  if (pem.empty()) return;
   curl_blob blob{const_cast<char*>(pem.data()), pem.size(), CURL_BLOB_COPY};
   curl_easy_setopt(curl, option, &blob);
 }

@@ -26,15 +26,15 @@ void AddHeader(HeaderList& list, const std::string& line);
 // Returns a text with all but the unreserved characters of RFC 3986 encoded, for a part of a URL.
 std::string UrlEscaped(std::string_view text);
 
-// PEM: the CA of the server, the client's chain and its key.
+// PEM: the CA of the server (empty: those of the system), the client's chain and its key (both
+// empty: the client has no certificate).
 struct HttpsCredentials {
   std::string_view ca;
   std::string_view certificate;
   std::string_view key;
 };
 
-// Returns a handle for requests by HTTPS alone, with mutual TLS; it copies the credentials. Null
-// without memory.
+// Returns a handle for requests by HTTPS alone; it copies the credentials. Null without memory.
 Curl NewHttpsHandle(const HttpsCredentials& credentials);
 
 // Returns a handle for requests by HTTP to the server of a Unix socket alone, whatever host a URL

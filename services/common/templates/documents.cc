@@ -319,6 +319,7 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
   type.parameters = reader.Parameters();
   type.outputs = reader.Outputs();
   type.secrets = reader.Secrets();
+  type.vault = reader.Bool("vault");
   RETURN_IF_ERROR(reader.Result());
   return type;
 }

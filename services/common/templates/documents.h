@@ -19,11 +19,12 @@
 //     url: {schema: {type: string}, required: true, sensitive: false, description: where it runs}
 //   secrets:
 //     db: {required: true, description: the password of the database}
+//   vault: false                        # true: the container can read them by Vault's protocol
 //   definitions: {...}                  # for the references of schemas
 //
 // A template has the kind Template, `type: ansible@1.2.0` in place of image, adHoc, command,
-// contract, actions, idempotent, network and build, and may lower limits. A built one has the image
-// that it runs instead of that of its type, and the source of its files:
+// contract, actions, idempotent, network, build and vault, and may lower limits. A built one has
+// the image that it runs instead of that of its type, and the source of its files:
 //
 //   image: registry.example/templates/web@sha256:...
 //   source: {kind: git, sha256: ..., url: https://git.example/web, commit: ..., folder: site}
@@ -80,6 +81,7 @@ struct TypeDocument {
   std::vector<Parameter> parameters;
   std::vector<Output> outputs;
   std::vector<SecretDeclaration> secrets;
+  bool vault = false;  // its secrets are also served by Vault's protocol
 };
 
 struct TemplateDocument {

@@ -85,7 +85,8 @@ TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
                                                  "nmae: x\n"
                                                  "limits: {memory: 1, cpus: 0, time: 1ms, cpu: 1}\n"
                                                  "parameters: {a: {schema: {type: text}}}\n"
-                                                 "outputs: {b: {value: 1}}\n")
+                                                 "outputs: {b: {value: 1}}\n"
+                                                 "vault: yes please\n")
                                             .status());
   for (const char* mistake :
        {"/apiVersion: must be \"muster/v1\"", "/kind: must be \"TemplateType\"", "/name: must be",
@@ -93,7 +94,8 @@ TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
         "/actions: must contain deploy", "/idempotent: must be a list of names",
         "/adHoc: must be true or false", "/nmae: no such field", "/limits/memory: must be a size",
         "/limits/cpus: must be", "/limits/time: must be", "/limits/cpu: no such field",
-        "/parameters/a/schema", "/outputs/b: an output has no value"}) {
+        "/parameters/a/schema", "/outputs/b: an output has no value",
+        "/vault: must be true or false"}) {
     EXPECT_THAT(mistakes, HasSubstr(mistake));
   }
   EXPECT_THAT(Mistakes(ReadType("[]").status()), HasSubstr("it has no fields"));
@@ -163,6 +165,8 @@ TEST(DocumentsTest, FolderOfABuildIsAPlainPath) {
   ASSERT_TRUE(type.ok()) << type.status();
   EXPECT_EQ(type->build_folder, "/work/site-1.0");
   EXPECT_EQ(ReadType(TypeText())->build_folder, "");
+  EXPECT_FALSE(ReadType(TypeText())->vault);
+  EXPECT_TRUE(ReadType(TypeText("vault: true\n"))->vault);
   for (const char* folder : {"work", "/", "/a/../b", "/a//b", "/a/", "\"/a b\"", "\"/a\\nRUN x\"",
                              "\"/a\\\"\"", "/state", "/tmp/a", "/files", "/proc/1", "5", "[a]"}) {
     EXPECT_THAT(

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr size_t kMaxSecretName = 253;
+constexpr std::string_view kVaultPrefix = "vault:";
 
 const SecretDeclaration* Find(const std::vector<SecretDeclaration>& declared,
                               const std::string& name) {
@@ -33,6 +35,21 @@ bool IsSecretName(std::string_view name) {
   const std::vector<std::string> parts = absl::StrSplit(ToAbsl(name), '/');
   return std::ranges::all_of(
       parts, [](const std::string& part) { return ValidateName("a secret", part).ok(); });
+}
+
+std::optional<VaultReference> ReadVaultReference(std::string_view secret) {
+  if (secret.size() > kMaxSecretName || !secret.starts_with(kVaultPrefix)) return std::nullopt;
+  secret.remove_prefix(kVaultPrefix.size());
+  const size_t field = secret.rfind('#');
+  if (field == std::string_view::npos) return std::nullopt;
+  VaultReference reference{std::string(secret.substr(0, field)),
+                           std::string(secret.substr(field + 1))};
+  const bool valid = IsSecretName(reference.path) && ValidateName("a field", reference.field).ok();
+  return valid ? std::optional(std::move(reference)) : std::nullopt;
+}
+
+bool IsSecretSource(std::string_view secret) {
+  return IsSecretName(secret) || ReadVaultReference(secret).has_value();
 }
 
 std::string SecretText(const v1::Command::SecretReference& reference) {
@@ -108,7 +125,7 @@ absl::Status CheckSecrets(const std::vector<SecretDeclaration>& declared,
       mistakes.push_back(absl::StrCat(name, ": the names are not sorted, each once"));
     }
     seen.insert(secret.name());
-    if (!IsSecretName(secret.secret()) || secret.version() < 1) {
+    if (!IsSecretSource(secret.secret()) || secret.version() < 1) {
       mistakes.push_back(absl::StrCat(name, ": \"", absl::Utf8SafeCEscape(SecretText(secret)),
                                       "\" is no version of a secret"));
     }

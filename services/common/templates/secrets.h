@@ -5,6 +5,7 @@
 #include <google/protobuf/repeated_field.h>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,7 +32,19 @@ using SecretReferences = google::protobuf::RepeatedPtrField<v1::Command::SecretR
 // between them, together at most 253 characters.
 bool IsSecretName(std::string_view name);
 
-// Returns "prod/db@3".
+// A secret of a server with Vault's protocol: a field of a secret of its key-value engine.
+struct VaultReference {
+  std::string path;   // in the engine, such as "prod/db"; as the name of a stored secret
+  std::string field;  // [A-Za-z0-9._-], not beginning with a dot
+};
+
+// Reads "vault:prod/db#password", of at most 253 characters. Nothing for another text.
+std::optional<VaultReference> ReadVaultReference(std::string_view secret);
+
+// Returns true for the secret of a reference: the name of a stored one, or one of Vault.
+bool IsSecretSource(std::string_view secret);
+
+// Returns "prod/db@3", or "vault:prod/db#password@3".
 std::string SecretText(const v1::Command::SecretReference& reference);
 
 // Reads the object "secrets" of a document: required and description of each. Adds mistakes with

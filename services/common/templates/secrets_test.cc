@@ -38,6 +38,22 @@ TEST(SecretsTest, NamesAreThoseOfAPath) {
   EXPECT_FALSE(IsSecretName(std::string(254, 'a')));
 }
 
+TEST(SecretsTest, SecretOfVaultHasAPathAndAField) {
+  const auto reference = ReadVaultReference("vault:prod/db#user.name");
+  ASSERT_TRUE(reference.has_value());
+  EXPECT_EQ(reference->path, "prod/db");
+  EXPECT_EQ(reference->field, "user.name");
+  for (const char* secret :
+       {"prod/db", "vault:prod/db", "vault:#a", "vault:prod/db#", "vault:a b#c", "vault:a/../b#c",
+        "vault:a#b#c", "vault:a#b/c", "vault:a?x=1#b", "vault:a%2f#b", "Vault:a#b", "vault:/a#b"}) {
+    EXPECT_FALSE(ReadVaultReference(secret).has_value()) << secret;
+  }
+  EXPECT_FALSE(ReadVaultReference("vault:" + std::string(253, 'a') + "#b").has_value());
+  EXPECT_TRUE(IsSecretSource("prod/db"));
+  EXPECT_TRUE(IsSecretSource("vault:prod/db#password"));
+  EXPECT_FALSE(IsSecretName("vault:prod/db#password"));
+}
+
 TEST(SecretsTest, MistakesOfADocumentHaveTheirPlaces) {
   std::vector<std::string> mistakes;
   ReadSecrets(Json::parse(R"({"a b": {}, "c": 1, "d": {"requird": true}, "e": {"required": 1},

@@ -2023,7 +2023,8 @@ type Command_SecretReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The name in the documents, which is that of the file at /secrets in the container.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// A stored secret, such as "prod/db", and its version.
+	// A stored secret, such as "prod/db", or a field of a secret in Vault, "vault:prod/db#password"; at most 253 characters.
+	// And its version, there or in Vault.
 	Secret        string `protobuf:"bytes,2,opt,name=secret,proto3" json:"secret,omitempty"`
 	Version       int64  `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -57,6 +57,7 @@ type SecretServiceClient interface {
 	// key was used before), NOT_FOUND (JOB_NOT_FOUND: no deployment that targets the node has it), FAILED_PRECONDITION
 	// (SECRETS_CLOSED: the deployment has started or ended on the node, its time has passed, or it was answered 10 times),
 	// NOT_FOUND (SECRET_NOT_FOUND: it was deleted, or the version was removed), DATA_LOSS (SECRET_UNREADABLE).
+	// With secrets of Vault: those of PlanDeployment, FAILED_PRECONDITION (VAULT_SECRET_INVALID), UNAVAILABLE (VAULT_BUSY).
 	FetchSecrets(ctx context.Context, in *FetchSecretsRequest, opts ...grpc.CallOption) (*FetchSecretsResponse, error)
 }
 
@@ -138,6 +139,7 @@ type SecretServiceServer interface {
 	// key was used before), NOT_FOUND (JOB_NOT_FOUND: no deployment that targets the node has it), FAILED_PRECONDITION
 	// (SECRETS_CLOSED: the deployment has started or ended on the node, its time has passed, or it was answered 10 times),
 	// NOT_FOUND (SECRET_NOT_FOUND: it was deleted, or the version was removed), DATA_LOSS (SECRET_UNREADABLE).
+	// With secrets of Vault: those of PlanDeployment, FAILED_PRECONDITION (VAULT_SECRET_INVALID), UNAVAILABLE (VAULT_BUSY).
 	FetchSecrets(context.Context, *FetchSecretsRequest) (*FetchSecretsResponse, error)
 	mustEmbedUnimplementedSecretServiceServer()
 }
