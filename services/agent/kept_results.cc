@@ -166,8 +166,9 @@ absl::Status KeptResults::MoveFile(const ResultName& name, const Entry& entry) c
   return ops_.SyncFolder(FolderOf(name));
 }
 
-std::optional<KeptResult> KeptResults::Find(const ResultName& name) const {
+std::optional<KeptResult> KeptResults::Find(const ResultName& name) {
   MutexLock lock(mutex_);
+  AwaitOwner(name);  // a result that is being moved is not declined
   const auto entry = entries_.find(name);
   if (entry == entries_.end() || !entry->second.source.empty()) return std::nullopt;
   return entry->second.result;

@@ -52,7 +52,8 @@ struct KeptResultsOptions {
 // no space in addition. The oldest are removed first: beyond the limit in bytes, beyond a tenth of
 // the free space of the disk, at their age, and an hour after the end of their run. The disk may
 // lose a kept result, never another one. Thread-safe. The calls that change files wait for the
-// disk, without the lock: Find, HandleEnd, empty and bytes wait for no other call.
+// disk, without the lock. Find waits for the call that changes the files of its result; HandleEnd,
+// empty and bytes wait for no other call.
 class KeptResults {
  public:
   static constexpr absl::Duration kKeptAfterEnd = absl::Hours(1);
@@ -71,7 +72,7 @@ class KeptResults {
                        const KeptResult& description) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Move(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::optional<KeptResult> Find(const ResultName& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<KeptResult> Find(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for another call that changes the files of the name.
   void Remove(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Handles the end of a run. A repeated end does not prolong the time.

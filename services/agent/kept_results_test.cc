@@ -1,5 +1,7 @@
 #include "services/agent/kept_results.h"
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
@@ -167,6 +169,21 @@ TEST_F(KeptResultsTest, DiskIsUsedWithoutTheLock) {
   EXPECT_TRUE(made_calls());
   disk_.BeforeCall(nullptr);
   EXPECT_EQ(Folders(), 1U);
+}
+
+TEST_F(KeptResultsTest, ResultThatIsBeingMovedIsFound) {
+  Produce("content");
+  ASSERT_TRUE(kept_->Prepare({"r", "facts"}, kSource, Describe("content")).ok());
+  std::future<bool> found;
+  int calls = 0;
+  disk_.BeforeCall([&] {
+    if (++calls != 2) return;  // the file is moved, and its folder is not synced yet
+    found = std::async(std::launch::async, [&] { return kept_->Find({"r", "facts"}).has_value(); });
+    found.wait_for(std::chrono::milliseconds(100));  // a call that did not wait would end
+  });
+  ASSERT_TRUE(kept_->Move({"r", "facts"}).ok());
+  ASSERT_TRUE(found.valid());
+  EXPECT_TRUE(found.get());
 }
 
 // A result is found whole or not at all while it is removed, replaced and trimmed.

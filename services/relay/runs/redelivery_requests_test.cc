@@ -83,7 +83,7 @@ TEST_F(RedeliveryRequestsTest, UnansweredRequestIsRepeatedAfterATimeThatDoubles)
     EXPECT_THAT(Received(*n1), ElementsAre("r/p/n1")) << pause;
     pause = std::min(2 * pause, RedeliveryRequests::kMaxRepeat);
   }
-  requests_.OnReachable({"n1"});  // begins anew
+  requests_.OnReachable({"n1"});  // the time begins again
   Received(*n1);
   clock_.Advance(RedeliveryRequests::kFirstRepeat);
   SendSnapshot({});
