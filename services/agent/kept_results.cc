@@ -32,11 +32,8 @@ KeptResults::KeptResults(KeptResultsOptions options)
     : options_(std::move(options)), ops_(*options_.ops) {
   const auto folders = ops_.List(options_.folder);
   if (!folders.ok()) return;  // nothing was kept
-  {
-    MutexLock lock(mutex_);
-    for (const FolderEntry& entry : *folders) {
-      Load(absl::StrCat(options_.folder, "/", entry.name));
-    }
+  for (const FolderEntry& entry : *folders) {
+    Load(absl::StrCat(options_.folder, "/", entry.name));
   }
   Trim();
 }
@@ -46,7 +43,8 @@ std::string KeptResults::FolderOf(const ResultName& name) const {
                       client::StateName(name.run, name.plugin, options_.node));
 }
 
-// Adds the result in a folder, or removes the folder if it has none.
+// Adds the result in a folder, or removes the folder if it has none. For the constructor: no other
+// call owns the folder.
 void KeptResults::Load(const std::string& folder) {
   const auto text = ReadSmallFile(ops_, absl::StrCat(folder, kDescription), kMaxDescription);
   if (absl::IsResourceExhausted(text.status()) || absl::IsUnavailable(text.status())) {
@@ -63,15 +61,15 @@ void KeptResults::Load(const std::string& folder) {
     entry.kept_at = NumberOf(json, "kept_at");
   }
   bool complete = json.is_object() && entry.result.size >= 0 && FolderOf(name) == folder;
-  if (complete && ops_.Stat(entry.result.path).ok()) {
-    entry.source.clear();
-  } else if (complete) {
-    complete = options_.is_committed && options_.is_committed(name) && MoveFile(name, &entry).ok();
+  if (complete && !ops_.Stat(entry.result.path).ok()) {
+    complete = options_.is_committed && options_.is_committed(name) && MoveFile(name, entry).ok();
   }
   if (!complete) {
     RemoveTree(ops_, folder).IgnoreError();
     return;
   }
+  entry.source.clear();
+  MutexLock lock(mutex_);
   bytes_ += entry.result.size;
   entries_.insert_or_assign(std::move(name), std::move(entry));
 }
@@ -79,75 +77,139 @@ void KeptResults::Load(const std::string& folder) {
 absl::Status KeptResults::Prepare(const ResultName& name, const std::string& source,
                                   const KeptResult& description) {
   Trim();
-  MutexLock lock(mutex_);
-  if (const auto earlier = entries_.find(name); earlier != entries_.end()) Erase(earlier);
-  if (description.size > Limit()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(description.size, " bytes exceed the limit of kept results, ", Limit()));
-  }
-  MakeSpace(description.size);
-  const std::string folder = FolderOf(name);
   Entry entry;
   entry.result = description;
-  entry.result.path = absl::StrCat(folder, kFile);
+  entry.result.path = absl::StrCat(FolderOf(name), kFile);
   entry.source = source;
   entry.kept_at = absl::ToUnixMicros(options_.clock->Now());
+  RETURN_IF_ERROR(Admit(name, entry));
+  const absl::Status written = WriteDescription(name, entry);
+  if (!written.ok()) RemoveTree(ops_, FolderOf(name)).IgnoreError();
+  MutexLock lock(mutex_);
+  if (!written.ok()) Take(entries_.find(name));
+  Release(name);
+  return written;
+}
+
+// Adds the entry, whose folder the caller owns then. The earlier result of the name, and the oldest
+// ones, make space for it.
+absl::Status KeptResults::Admit(const ResultName& name, const Entry& entry) {
+  const int64_t size = entry.result.size;
+  for (;;) {
+    // Each removal frees space of the disk as well.
+    const int64_t limit = Limit();
+    if (size > limit) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat(size, " bytes exceed the limit of kept results, ", limit));
+    }
+    MutexLock lock(mutex_);
+    AwaitOwner(name);
+    auto victim = entries_.find(name);
+    if (victim == entries_.end()) {
+      if (size <= limit - bytes_ && entries_.size() < options_.max_results) {
+        bytes_ += size;
+        entries_.emplace(name, entry);
+        owned_.insert(name);
+        return absl::OkStatus();
+      }
+      victim = FindOldest();
+    }
+    if (victim == entries_.end()) {
+      return absl::ResourceExhaustedError("other results that are not kept yet take the space");
+    }
+    const ResultName taken = Take(victim);
+    lock.Unlock();
+    RemoveOwned(taken);
+  }
+}
+
+absl::Status KeptResults::WriteDescription(const ResultName& name, const Entry& entry) const {
+  const std::string folder = FolderOf(name);
   const Json json = {{"run", name.run},
                      {"plugin", name.plugin},
-                     {"media_type", description.media_type},
-                     {"file_name", description.file_name},
-                     {"size", description.size},
-                     {"sha256", description.sha256},
-                     {"source", source},
+                     {"media_type", entry.result.media_type},
+                     {"file_name", entry.result.file_name},
+                     {"size", entry.result.size},
+                     {"sha256", entry.result.sha256},
+                     {"source", entry.source},
                      {"kept_at", entry.kept_at}};
   RETURN_IF_ERROR(MakeFolders(ops_, folder));
-  const absl::Status written =
-      WriteFileDurably(ops_, absl::StrCat(folder, kDescription),
-                       json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
-  if (!written.ok()) {
-    RemoveTree(ops_, folder).IgnoreError();
-    return written;
-  }
-  bytes_ += description.size;
-  entries_.insert_or_assign(name, std::move(entry));
-  return absl::OkStatus();
+  return WriteFileDurably(ops_, absl::StrCat(folder, kDescription),
+                          json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 absl::Status KeptResults::Move(const ResultName& name) {
+  Entry entry;
+  {
+    MutexLock lock(mutex_);
+    AwaitOwner(name);
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) return absl::NotFoundError("the result was removed meanwhile");
+    entry = found->second;
+    owned_.insert(name);
+  }
+  const absl::Status moved = MoveFile(name, entry);
+  if (!moved.ok()) RemoveTree(ops_, FolderOf(name)).IgnoreError();
   MutexLock lock(mutex_);
-  const auto entry = entries_.find(name);
-  if (entry == entries_.end()) return absl::NotFoundError("the result was removed meanwhile");
-  const absl::Status moved = MoveFile(name, &entry->second);
-  if (!moved.ok()) Erase(entry);
+  const auto found = entries_.find(name);
+  if (moved.ok()) {
+    found->second.source.clear();
+  } else {
+    Take(found);
+  }
+  Release(name);
   return moved;
 }
 
-absl::Status KeptResults::MoveFile(const ResultName& name, Entry* entry) {
-  RETURN_IF_ERROR(ops_.Rename(entry->source, entry->result.path));
-  entry->source.clear();
+absl::Status KeptResults::MoveFile(const ResultName& name, const Entry& entry) const {
+  RETURN_IF_ERROR(ops_.Rename(entry.source, entry.result.path));
   return ops_.SyncFolder(FolderOf(name));
 }
 
-std::optional<KeptResult> KeptResults::Find(const ResultName& name) const {
+std::optional<KeptResult> KeptResults::Find(const ResultName& name) {
   MutexLock lock(mutex_);
+  AwaitOwner(name);  // a result that is being moved is not declined
   const auto entry = entries_.find(name);
   if (entry == entries_.end() || !entry->second.source.empty()) return std::nullopt;
   return entry->second.result;
 }
 
 void KeptResults::Remove(const ResultName& name) {
-  MutexLock lock(mutex_);
-  if (const auto entry = entries_.find(name); entry != entries_.end()) Erase(entry);
+  {
+    MutexLock lock(mutex_);
+    AwaitOwner(name);
+    const auto entry = entries_.find(name);
+    if (entry == entries_.end()) return;
+    Take(entry);
+  }
+  RemoveOwned(name);
+}
+
+void KeptResults::AwaitOwner(const ResultName& name) {
+  while (owned_.contains(name)) released_.Wait(mutex_);
+}
+
+ResultName KeptResults::Take(Entries::iterator entry) {
+  ResultName name = entry->first;
+  owned_.insert(name);
+  bytes_ -= entry->second.result.size;
+  entries_.erase(entry);
+  return name;
 }
 
 // A folder that cannot be removed now is removed at a later start, when its age has passed.
-void KeptResults::Erase(Entries::iterator entry) {
-  if (const absl::Status removed = RemoveTree(ops_, FolderOf(entry->first)); !removed.ok()) {
+void KeptResults::RemoveOwned(const ResultName& name) {
+  if (const absl::Status removed = RemoveTree(ops_, FolderOf(name)); !removed.ok()) {
     LogLimited(LogLevel::kWarning, "a kept result cannot be removed", "",
-               {{"run", entry->first.run}, {"plugin", entry->first.plugin}, {"error", removed}});
+               {{"run", name.run}, {"plugin", name.plugin}, {"error", removed}});
   }
-  bytes_ -= entry->second.result.size;
-  entries_.erase(entry);
+  MutexLock lock(mutex_);
+  Release(name);
+}
+
+void KeptResults::Release(const ResultName& name) {
+  owned_.erase(name);
+  released_.NotifyAll();
 }
 
 void KeptResults::HandleEnd(const std::string& run) {
@@ -175,24 +237,37 @@ int64_t KeptResults::Limit() const {
   return std::min(options_.max_bytes, space->available / kFreeSpaceParts);
 }
 
-void KeptResults::MakeSpace(int64_t more) {
-  while (!entries_.empty()) {
-    // Each removal frees space of the disk as well.
-    if (bytes_ + more <= Limit() && entries_.size() < options_.max_results + (more > 0 ? 0 : 1)) {
-      return;
-    }
-    Erase(std::ranges::min_element(entries_, {},
-                                   [](const auto& entry) { return entry.second.kept_at; }));
-  }
+KeptResults::Entries::iterator KeptResults::FindDue() {
+  return std::ranges::find_if(entries_,
+                              [this](const auto& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                                return IsDue(entry.second) && !owned_.contains(entry.first);
+                              });
 }
 
-void KeptResults::Trim() {
-  MutexLock lock(mutex_);
-  for (auto entry = entries_.begin(); entry != entries_.end();) {
-    const auto current = entry++;
-    if (IsDue(current->second)) Erase(current);
+KeptResults::Entries::iterator KeptResults::FindOldest() {
+  auto oldest = entries_.end();
+  for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+    if (owned_.contains(entry->first)) continue;
+    if (oldest == entries_.end() || entry->second.kept_at < oldest->second.kept_at) oldest = entry;
   }
-  MakeSpace(0);
+  return oldest;
+}
+
+// Those that another call owns are removed by a later call.
+void KeptResults::Trim() {
+  for (;;) {
+    const int64_t limit = Limit();
+    MutexLock lock(mutex_);
+    auto victim = FindDue();
+    if (victim == entries_.end()) {
+      if (bytes_ <= limit && entries_.size() <= options_.max_results) return;
+      victim = FindOldest();
+    }
+    if (victim == entries_.end()) return;
+    const ResultName taken = Take(victim);
+    lock.Unlock();
+    RemoveOwned(taken);
+  }
 }
 
 bool KeptResults::empty() const {

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -50,7 +51,9 @@ struct KeptResultsOptions {
 // Each result has a folder with its description and its file, which was moved there: keeping takes
 // no space in addition. The oldest are removed first: beyond the limit in bytes, beyond a tenth of
 // the free space of the disk, at their age, and an hour after the end of their run. The disk may
-// lose a kept result, never another one. Thread-safe; waits for the disk.
+// lose a kept result, never another one. Thread-safe. The calls that change files wait for the
+// disk, without the lock. Find waits for the call that changes the files of its result; HandleEnd,
+// empty and bytes wait for no other call.
 class KeptResults {
  public:
   static constexpr absl::Duration kKeptAfterEnd = absl::Hours(1);
@@ -63,12 +66,14 @@ class KeptResults {
   // Moves the file at `source`, a result of this name, after its commit: Prepare notes what will be
   // moved, before the agent notes the commit, and Move moves the file after that. A crash in
   // between loses nothing: either the result is delivered again, or the next start moves the file.
-  // Prepare returns RESOURCE_EXHAUSTED without a space for the file.
+  // Prepare returns RESOURCE_EXHAUSTED without a space for the file; an earlier result of the name
+  // is then still kept.
   absl::Status Prepare(const ResultName& name, const std::string& source,
                        const KeptResult& description) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Move(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  std::optional<KeptResult> Find(const ResultName& name) const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::optional<KeptResult> Find(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for another call that changes the files of the name.
   void Remove(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
   // Handles the end of a run. A repeated end does not prolong the time.
   void HandleEnd(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -89,18 +94,27 @@ class KeptResults {
   using Entries = std::map<ResultName, Entry>;
 
   std::string FolderOf(const ResultName& name) const;
-  void Load(const std::string& folder) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status MoveFile(const ResultName& name, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Erase(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Load(const std::string& folder) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status WriteDescription(const ResultName& name, const Entry& entry) const;
+  absl::Status MoveFile(const ResultName& name, const Entry& entry) const;
   bool IsDue(const Entry& entry) const;
   int64_t Limit() const;
-  // Removes the oldest results until `more` bytes have space.
-  void MakeSpace(int64_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AwaitOwner(const ResultName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Admit(const ResultName& name, const Entry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Removes the entry; the caller owns its folder then, and calls RemoveOwned.
+  ResultName Take(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RemoveOwned(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Release(const ResultName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entries::iterator FindDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entries::iterator FindOldest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const KeptResultsOptions options_;
   FileOps& ops_;
   mutable Mutex mutex_;
+  CondVar released_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
+  // Names whose folder one call changes without the lock. No other call removes such an entry.
+  std::set<ResultName> owned_ ABSL_GUARDED_BY(mutex_);
   int64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of entries_
 };
 

@@ -1,8 +1,13 @@
 #include "services/agent/kept_results.h"
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -133,6 +138,87 @@ TEST_F(KeptResultsTest, ResultOfTheSameNameIsReplaced) {
   ASSERT_TRUE(Keep({"r", "facts"}, "second").ok());
   EXPECT_EQ(Read({"r", "facts"}), "second");
   EXPECT_EQ(kept_->bytes(), 6);
+}
+
+TEST_F(KeptResultsTest, EarlierResultStaysIfTheNewOneIsTooLarge) {
+  options_.max_bytes = 20;
+  Open();
+  ASSERT_TRUE(Keep({"r", "facts"}, "first").ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Keep({"r", "facts"}, std::string(21, 'x'))));
+  EXPECT_EQ(Read({"r", "facts"}), "first");
+}
+
+// The disk calls of a result ask for it, and for another one.
+TEST_F(KeptResultsTest, DiskIsUsedWithoutTheLock) {
+  ASSERT_TRUE(Keep({"r", "other"}, "content").ok());
+  int calls = 0;
+  disk_.BeforeCall([&] {
+    ++calls;
+    EXPECT_TRUE(kept_->Find({"r", "other"}));
+    kept_->HandleEnd("r");
+  });
+  const auto made_calls = [&] { return std::exchange(calls, 0) > 0; };
+  Produce("content");
+  ASSERT_TRUE(kept_->Prepare({"r", "facts"}, kSource, Describe("content")).ok());
+  EXPECT_TRUE(made_calls());
+  ASSERT_TRUE(kept_->Move({"r", "facts"}).ok());
+  EXPECT_TRUE(made_calls());
+  kept_->Trim();
+  EXPECT_TRUE(made_calls());
+  kept_->Remove({"r", "facts"});
+  EXPECT_TRUE(made_calls());
+  disk_.BeforeCall(nullptr);
+  EXPECT_EQ(Folders(), 1U);
+}
+
+TEST_F(KeptResultsTest, ResultThatIsBeingMovedIsFound) {
+  Produce("content");
+  ASSERT_TRUE(kept_->Prepare({"r", "facts"}, kSource, Describe("content")).ok());
+  std::future<bool> found;
+  int calls = 0;
+  disk_.BeforeCall([&] {
+    if (++calls != 2) return;  // the file is moved, and its folder is not synced yet
+    found = std::async(std::launch::async, [&] { return kept_->Find({"r", "facts"}).has_value(); });
+    found.wait_for(std::chrono::milliseconds(100));  // a call that did not wait would end
+  });
+  ASSERT_TRUE(kept_->Move({"r", "facts"}).ok());
+  ASSERT_TRUE(found.valid());
+  EXPECT_TRUE(found.get());
+}
+
+// A result is found whole or not at all while it is removed, replaced and trimmed.
+TEST_F(KeptResultsTest, CallsOfManyThreadsLeaveWholeResults) {
+  options_.max_results = 2;
+  Open();
+  const auto work = [&](int thread) {
+    for (int i = 0; i < 50; ++i) {
+      const std::string source = absl::StrCat("/node/collections/x/results/", thread);
+      const ResultName name{"r", absl::StrCat("p", i % 3)};
+      EXPECT_TRUE(WriteFileDurably(disk_, source, "content").ok());
+      if (kept_->Prepare(name, source, Describe("content")).ok()) {
+        kept_->Move(name).IgnoreError();  // another thread may have replaced it
+      }
+      if (i % 5 == 0) kept_->Remove(name);
+      kept_->Trim();
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < 4; ++thread) threads.emplace_back(work, thread);
+  }
+  size_t found = 0;
+  for (const char* plugin : {"p0", "p1", "p2"}) {
+    if (!kept_->Find({"r", plugin})) continue;
+    EXPECT_EQ(Read({"r", plugin}), "content");
+    ++found;
+  }
+  EXPECT_LE(found, 2U);
+  EXPECT_EQ(kept_->bytes() % 7, 0);
+  EXPECT_LE(kept_->bytes(), 14);
+  const size_t folders = Folders();
+  Open();  // as many as the process knew, but for those that were never moved
+  EXPECT_LE(Folders(), folders);
+  EXPECT_EQ(Folders(), found);
 }
 
 TEST_F(KeptResultsTest, ResultsGiveWayToAFullDisk) {

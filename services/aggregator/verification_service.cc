@@ -145,7 +145,8 @@ grpc::ServerWriteReactor<v1::VerifyStoreResponse>* VerificationService::VerifySt
         const bool all = run.empty();
         if (!all) RETURN_IF_ERROR(CheckRunId(run));
         RETURN_IF_ERROR(call.Authorize(all ? Resource::Fleet() : Resource::Run(run)));
-        StoreCursor cursor(store_, blobs_, clock_, ActorOf(call.caller()), run);
+        StoreCursor cursor(store_, blobs_, clock_, ActorOf(call.caller()), run,
+                           {.read_failures = &failures_});
         return std::make_unique<VerifySource>(store_, blobs_, std::move(cursor), all, wake);
       });
 }

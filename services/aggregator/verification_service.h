@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGGREGATOR_VERIFICATION_SERVICE_H_
 
 #include "muster/v1/verification.grpc.pb.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/common/base/clock.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/rpc/call.h"
@@ -14,9 +15,10 @@ namespace muster {
 // Thread-safe.
 class VerificationService : public v1::VerificationService::CallbackService {
  public:
+  // `failures` counts unreadable blobs, also for others.
   VerificationService(const RpcRuntime& runtime, StateStore& store, BlobStore& blobs,
-                      const Clock& clock)
-      : runtime_(runtime), store_(store), blobs_(blobs), clock_(clock) {}
+                      const Clock& clock, ReadFailures& failures)
+      : runtime_(runtime), store_(store), blobs_(blobs), clock_(clock), failures_(failures) {}
 
   grpc::ServerWriteReactor<v1::VerifyStoreResponse>* VerifyStore(
       grpc::CallbackServerContext* context, const v1::VerifyStoreRequest* request) override;
@@ -26,6 +28,7 @@ class VerificationService : public v1::VerificationService::CallbackService {
   StateStore& store_;
   BlobStore& blobs_;
   const Clock& clock_;
+  ReadFailures& failures_;
 };
 
 }  // namespace muster

@@ -21,6 +21,7 @@ using sqlite::Connection;
 using sqlite::Rows;
 
 constexpr size_t kNamedNodes = 10;
+constexpr size_t kNodesAtOnce = 100;  // of one read: other readers of the database wait for it
 
 // A baseline that can be compared.
 struct Baseline {
@@ -34,8 +35,7 @@ std::optional<v1::ConformanceBaseline> ReadBaseline(Connection& db) {
   return Parsed<v1::ConformanceBaseline>(rows.Text());
 }
 
-std::optional<Baseline> ReadComparable(Connection& db) {
-  auto message = ReadBaseline(db);
+std::optional<Baseline> Comparable(std::optional<v1::ConformanceBaseline> message) {
   if (!message) return std::nullopt;
   Baseline baseline;
   baseline.report = ReadConformanceReport(message->report()).value_or(ConformanceReport());
@@ -119,7 +119,7 @@ absl::StatusOr<std::vector<v1::NodeConformance>> ConformanceStore::List(std::str
   std::vector<v1::NodeConformance> page;
   next->clear();
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    const auto baseline = ReadComparable(db);
+    const auto baseline = Comparable(ReadBaseline(db));
     Rows rows = db.Query(
         "SELECT node, deployment, type, received_at, report FROM conformance_reports "
         "WHERE node > ? ORDER BY node LIMIT ?",
@@ -144,7 +144,7 @@ absl::StatusOr<v1::NodeConformance> ConformanceStore::Get(const std::string& nod
   std::optional<v1::NodeConformance> found;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     found = ReadNode(db, node);
-    if (found) Compare(ReadComparable(db), now, &*found);
+    if (found) Compare(Comparable(ReadBaseline(db)), now, &*found);
     return absl::OkStatus();
   }));
   if (!found) return errors::NoConformanceReport(node);
@@ -189,26 +189,47 @@ absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::RemoveBaseline() {
   return *std::move(found);
 }
 
+absl::StatusOr<std::vector<std::optional<v1::NodeConformance>>> ConformanceStore::ReadNodes(
+    std::span<const std::string> nodes) {
+  std::vector<std::optional<v1::NodeConformance>> page;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    page.clear();
+    size_t bytes = 0;
+    for (const std::string& name : nodes) {
+      if (page.size() == kNodesAtOnce || bytes > kMaxPageBytes) break;
+      page.push_back(ReadNode(db, name));
+      if (page.back()) bytes += page.back()->report().size();
+    }
+    return absl::OkStatus();
+  }));
+  return page;
+}
+
 absl::Status ConformanceStore::CheckNodes(const std::vector<std::string>& nodes, absl::Time now) {
   std::vector<std::string> problems;
   size_t count = 0;
+  std::optional<v1::ConformanceBaseline> message;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    const auto baseline = ReadComparable(db);
-    if (!baseline) return absl::OkStatus();
-    if (nodes.empty()) {
-      count = 1;
-      problems.emplace_back("a deployment for all nodes: name them");
-    }
-    for (const std::string& name : nodes) {
-      auto node = ReadNode(db, name);
+    message = ReadBaseline(db);
+    return absl::OkStatus();
+  }));
+  const auto baseline = Comparable(std::move(message));
+  if (!baseline) return absl::OkStatus();
+  if (nodes.empty()) {
+    count = 1;
+    problems.emplace_back("a deployment for all nodes: name them");
+  }
+  for (size_t begin = 0; begin < nodes.size();) {
+    ASSIGN_OR_RETURN(auto page, ReadNodes(std::span(nodes).subspan(begin)));
+    for (std::optional<v1::NodeConformance>& node : page) {
       if (node) Compare(baseline, now, &*node);
       const std::string why = WhyNot(node);
+      const std::string& name = nodes[begin++];
       if (why.empty()) continue;
       ++count;
       if (problems.size() < kNamedNodes) problems.push_back(absl::StrCat(name, ": ", why));
     }
-    return absl::OkStatus();
-  }));
+  }
   if (count == 0) return absl::OkStatus();
   std::string text = absl::StrJoin(problems, "; ");
   if (count > problems.size()) absl::StrAppend(&text, "; and ", count - problems.size(), " more");

@@ -3,6 +3,8 @@
 #define MUSTER_SERVICES_JOBS_CONFORMANCE_STORE_H_
 
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -54,6 +56,10 @@ class ConformanceStore {
   absl::Status CheckNodes(const std::vector<std::string>& nodes, absl::Time now);
 
  private:
+  // Returns the reports of the first nodes, at least one, in one read; no value for one without.
+  absl::StatusOr<std::vector<std::optional<v1::NodeConformance>>> ReadNodes(
+      std::span<const std::string> nodes);
+
   sqlite::LocalDatabase& database_;
 };
 

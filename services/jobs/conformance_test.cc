@@ -173,6 +173,40 @@ TEST_F(ConformanceTest, BaselineAdmitsConformantNodes) {
   EXPECT_EQ(ReasonOf(RemoveBaseline().status()), "NO_BASELINE");
 }
 
+// The reports are read in pieces of a hundred nodes, or fewer if they are large.
+TEST_F(ConformanceTest, ManyNodesAreCheckedByTheirOwnReports) {
+  Probe("n1", kPassed);
+  ASSERT_TRUE(SetBaseline("n1").ok());
+  std::vector<std::string> nodes;
+  for (int i = 0; i < 250; ++i) nodes.push_back(absl::StrCat("m", i));
+  StopService();
+  {
+    const auto database =
+        sqlite::LocalDatabase::Open(config_.state_folder + "/jobs.db", kJobsSchema).value();
+    ASSERT_TRUE(database
+                    ->Write([&](sqlite::Connection& db) {
+                      for (const std::string& node : nodes) {
+                        db.Run(
+                            "INSERT INTO conformance_reports SELECT ?, deployment, type, "
+                            "received_at, ? FROM conformance_reports WHERE node = 'n1'",
+                            node, std::string_view(node == "m205" ? kFailed : kPassed));
+                      }
+                      db.Run(
+                          "UPDATE conformance_reports SET report = report || ? WHERE node < 'm2'",
+                          std::string(60'000, ' '));
+                      return absl::OkStatus();
+                    })
+                    .ok());
+  }
+  StartService();
+  nodes.insert(nodes.begin() + 120, "m999");
+  const auto refused = Create(Request(nodes));
+  EXPECT_EQ(ReasonOf(refused.status()), "NOT_CONFORMANT");
+  EXPECT_TRUE(
+      absl::StrContains(refused.status().message(), "m205: a does not pass; m999: has no report"))
+      << refused.status();
+}
+
 TEST_F(ConformanceTest, DeploymentForAllNodesIsNotAdmitted) {
   Probe("n1", kPassed);
   ASSERT_TRUE(SetBaseline("n1").ok());

@@ -149,14 +149,19 @@ void DeleteContentsOf(Connection& db, int64_t id) {
   db.Run("DELETE FROM deployment_contents WHERE deployment = ?", id);
 }
 
-std::optional<std::string> ReadRequestWithContent(Connection& db, const std::string& deployment,
-                                                  const std::string& sha256) {
+std::optional<int64_t> FindDeploymentWithContent(Connection& db, const std::string& deployment,
+                                                 const std::string& sha256) {
   Rows rows = db.Query(
-      "SELECT d.request FROM deployments d JOIN deployment_contents c ON c.deployment = d.id "
+      "SELECT d.id FROM deployments d JOIN deployment_contents c ON c.deployment = d.id "
       "WHERE d.deployment = ? AND c.sha256 = ?",
       deployment, Blob{sha256});
   if (!rows.Next()) return std::nullopt;
-  return rows.Text();
+  return rows.Int();
+}
+
+std::string ReadRequest(Connection& db, int64_t id) {
+  Rows rows = db.Query("SELECT request FROM deployments WHERE id = ?", id);
+  return rows.Next() ? rows.Text() : "";
 }
 
 }  // namespace muster

@@ -66,10 +66,12 @@ absl::Status AddContentsOf(sqlite::Connection& db, int64_t id,
                            const v1::CreateDeploymentRequest& request);
 // Deletes the rows of AddContentsOf.
 void DeleteContentsOf(sqlite::Connection& db, int64_t id);
-// Returns the request of a deployment that names this content; nothing if none is stored.
-std::optional<std::string> ReadRequestWithContent(sqlite::Connection& db,
-                                                  const std::string& deployment,
-                                                  const std::string& sha256);
+// Returns the row of a deployment if its command names this content.
+std::optional<int64_t> FindDeploymentWithContent(sqlite::Connection& db,
+                                                 const std::string& deployment,
+                                                 const std::string& sha256);
+// Returns the serialised CreateDeploymentRequest of a row; empty if there is none.
+std::string ReadRequest(sqlite::Connection& db, int64_t id);
 
 }  // namespace muster
 

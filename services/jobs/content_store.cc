@@ -15,7 +15,6 @@
 #include "services/common/blob/files/files_blob_store.h"
 #include "services/common/errors/contents.h"
 #include "services/common/errors/results.h"
-#include "services/jobs/deployment_rows.h"
 
 namespace muster {
 namespace {
@@ -33,13 +32,6 @@ std::string BlobOf(const std::string& sha256) {
 // Each operator has a separate upload: another one cannot spoil it.
 std::string UploadIdOf(const ContentRow& content) {
   return ToHex(DigestBytes(Sha256::Of(absl::StrCat(content.created_by, "\n", content.sha256))));
-}
-
-// Returns whether the command of the request is for this node.
-bool IsFor(const v1::CreateDeploymentRequest& request, const std::string& node) {
-  if (std::ranges::find(request.nodes(), node) != request.nodes().end()) return true;
-  return request.nodes().empty() &&
-         Parsed<v1::Command>(request.command().command()).targets().all();
 }
 
 }  // namespace
@@ -295,16 +287,18 @@ absl::Status ContentStore::RemoveUpload(const std::string& upload) {
 absl::StatusOr<ContentBytes> ContentStore::Read(const std::string& deployment,
                                                 const std::string& node, const std::string& sha256,
                                                 int64_t offset, size_t limit) {
-  std::optional<std::string> request;
+  std::optional<int64_t> id;
   std::optional<ContentRow> content;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    request = ReadRequestWithContent(db, deployment, sha256);
-    if (request) content = ReadContent(db, sha256);
+    id = FindDeploymentWithContent(db, deployment, sha256);
+    if (id) content = ReadContent(db, sha256);
     return absl::OkStatus();
   }));
-  if (!content || !IsFor(Parsed<v1::CreateDeploymentRequest>(*request), node)) {
-    return errors::ContentNotFound(ToHex(sha256), deployment);
+  bool permitted = false;
+  if (content) {
+    ASSIGN_OR_RETURN(permitted, targets_.Contains(*id, node));
   }
+  if (!permitted) return errors::ContentNotFound(ToHex(sha256), deployment);
   if (offset < 0 || offset > content->size) return errors::OffsetTooHigh(offset, content->size);
   ContentBytes bytes;
   bytes.size = content->size;

@@ -25,6 +25,7 @@
 #include "services/common/templates/files.h"
 #include "services/common/upload/upload_bytes.h"
 #include "services/jobs/content_rows.h"
+#include "services/jobs/content_targets.h"
 
 namespace muster {
 
@@ -101,7 +102,11 @@ class ContentStore {
 
   ContentStore(sqlite::LocalDatabase& database, std::unique_ptr<BlobStore> blobs,
                const ContentLimits& limits, const Clock& clock)
-      : database_(database), blobs_(std::move(blobs)), limits_(limits), clock_(clock) {}
+      : database_(database),
+        blobs_(std::move(blobs)),
+        limits_(limits),
+        clock_(clock),
+        targets_(database) {}
 
   absl::Status Recover();
   absl::Status CheckPart(const ContentPart& part) const;
@@ -131,6 +136,7 @@ class ContentStore {
   const std::unique_ptr<BlobStore> blobs_;
   const ContentLimits limits_;
   const Clock& clock_;
+  ContentTargets targets_;
 
   // Held while a content gets its blob and its row, or loses both. Sessions are locked before it.
   Mutex change_mutex_;

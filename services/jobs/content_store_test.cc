@@ -137,6 +137,22 @@ TEST_F(ContentStoreTest, ContentIsStoredInPartsAndReadByItsNodesOnly) {
             "OFFSET_TOO_HIGH");
 }
 
+// The request may be much larger than a part.
+TEST_F(ContentStoreTest, RequestIsReadForTheFirstPartAlone) {
+  const std::string bytes = Pattern(1'000);
+  ASSERT_TRUE(Put(bytes).ok());
+  ASSERT_TRUE(Deploy("d1", bytes).ok());
+  const auto read = [&](const std::string& node) {
+    return ReasonOf(store_->Read("d1", node, DigestOf(bytes), 0, 100).status());
+  };
+  EXPECT_EQ(read("n1"), "");
+  Change([](Connection& db) { db.Run("UPDATE deployments SET request = ''"); });
+  EXPECT_EQ(read("n1"), "");
+  EXPECT_EQ(read("n2"), "CONTENT_NOT_FOUND");
+  Change([](Connection& db) { db.Run("DELETE FROM deployments"); });
+  EXPECT_EQ(read("n1"), "CONTENT_NOT_FOUND");
+}
+
 TEST_F(ContentStoreTest, UploadIsResumedAfterARestartAndIgnoresOtherParts) {
   const std::string bytes = Pattern(1'000'000);
   EXPECT_EQ(store_->Upload(PartOf(bytes, 0, 300'000))->offset, 300'000);

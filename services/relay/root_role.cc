@@ -28,7 +28,7 @@ std::shared_ptr<grpc::ChannelCredentials> CredentialsFor(const RoleParts& parts,
 
 RootRole::RootRole(const RoleParts& parts)
     : offers_(parts.topology, parts.clock),
-      redeliveries_(parts.topology),
+      redeliveries_(parts.topology, parts.clock),
       aggregator_(parts.config.aggregator_targets, CredentialsFor(parts, ServiceRole::kAggregator),
                   parts.threads.timers(), parts.threads.background()),
       status_(parts.config.status_targets, CredentialsFor(parts, ServiceRole::kStatus),

@@ -30,7 +30,7 @@ class RootRole final : public RelayRole {
   void OnRelayChanged(const std::string& relay, bool attached) override {
     board_->OnRelayChanged(relay, attached);
   }
-  void Tick() override {}
+  void Tick() override { redeliveries_.Tick(); }
   void Disconnect() override {}
   JobBoard* job_board() override { return board_.get(); }
   std::shared_ptr<grpc::Channel> aggregator() const override { return aggregator_.Get(); }

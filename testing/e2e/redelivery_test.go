@@ -17,6 +17,8 @@ type redelivery struct {
 	relay *relay
 	n1    *node
 	run   string
+
+	aggregator fleet.Process // set by suspendAggregator
 }
 
 // newRedelivery collects a result of `blobSize` bytes, which is not in the database. `more` is shell text of the plugin.
@@ -118,6 +120,66 @@ func TestDamagedResultIsDeliveredAgainAfterKills(t *testing.T) {
 	r.wantRestored(t)
 }
 
+// The aggregator does not answer, and the root relay has noticed: it spools the result that the node delivers again.
+func TestDamagedResultIsDeliveredAgainThroughTheSpool(t *testing.T) {
+	t.Parallel()
+	r := newRedelivery(t, "")
+	r.n1.agent.End()
+	r.damage(t)
+	r.awaitRoot(t, "the root relay has the request", "muster_relay_redelivery_requests 1")
+	r.suspendAggregator(t)
+	r.awaitRoot(t, "the root relay is disconnected", "muster_relay_upstream_connected 0")
+	r.n1.start(t) // without the aggregator nothing shows that it is attached
+	r.wantRestoredFromSpool(t)
+}
+
+// The aggregator stops to answer just before the delivery: the root relay still takes it for connected.
+func TestRedeliveryToAnAggregatorThatStopsToAnswerIsSpooled(t *testing.T) {
+	t.Parallel()
+	r := newRedelivery(t, "")
+	r.n1.agent.End()
+	r.damage(t)
+	r.awaitRoot(t, "the root relay has the request", "muster_relay_redelivery_requests 1")
+	r.suspendAggregator(t)
+	r.n1.start(t)
+	r.wantRestoredFromSpool(t)
+}
+
+// awaitRoot waits until the metrics of the root relay have this line.
+func (r *redelivery) awaitRoot(t *testing.T, what, line string) {
+	t.Helper()
+	check(t, fleet.Until(withinAMinute, what, func() bool {
+		text, err := metrics(r.Fleet, "relay")
+		return err == nil && strings.Contains(text, "\n"+line+"\n")
+	}))
+}
+
+func (r *redelivery) suspendAggregator(t *testing.T) {
+	t.Helper()
+	r.aggregator = must(r.Process(fleet.Aggregator))(t)
+	check(t, r.aggregator.Stop())
+	t.Cleanup(func() { _ = r.aggregator.Continue() })
+}
+
+// wantRestoredFromSpool waits until the root relay has spooled the result, ends the node, and continues the aggregator.
+func (r *redelivery) wantRestoredFromSpool(t *testing.T) {
+	t.Helper()
+	results := filepath.Join("spool", "blobs", "blobs")
+	check(t, fleet.Until(2*withinAMinute, "the result is spooled", func() bool {
+		return len(filesBelow(filepath.Join(r.Home, "relay", results))) > 0
+	}))
+	// A relay whose parent answers forwards.
+	if files := filesBelow(filepath.Join(r.relay.home, results)); len(files) > 0 {
+		t.Errorf("the relay of the node spooled %v", files)
+	}
+	r.n1.agent.End()
+	check(t, r.aggregator.Continue())
+	r.wantRestored(t)
+	check(t, fleet.Until(withinAMinute, "the spool is empty", func() bool {
+		return len(filesBelow(filepath.Join(r.Home, "relay", results))) == 0
+	}))
+}
+
 func TestNodeWithoutKeptResultDeclines(t *testing.T) {
 	t.Parallel()
 	r := newRedelivery(t, "")
@@ -133,6 +195,23 @@ func TestNodeWithoutKeptResultDeclines(t *testing.T) {
 	credential.StateDir = t.TempDir()
 	must(r.Muster("submit", file, "--config", must(r.WriteCredential("again.json", credential))(t)))(t)
 	r.wantRestored(t)
+}
+
+// The seal finds the damage, and ends with the answer of the node, long before its grace.
+func TestSealEndsWithTheAnswerOfANodeThatDeclines(t *testing.T) {
+	t.Parallel()
+	r := newRedelivery(t, "")
+	r.n1.agent.End()
+	check(t, os.RemoveAll(r.kept()))
+	flip(t, blobOf(t, r.Fleet, "/results/"))
+	check(t, submit(t, must(r.Export(r.run, "work", "n2"))(t), r.run, "work", "n2", "other"))
+	until(t, "the seal requests the result", func() bool { return r.result(t).Redelivery == "requested" })
+	r.n1.attach(t)
+	r.wantDeclined(t, "RESULT_NOT_KEPT")
+	r.api.awaitState(t, r.run, musterv1.RunState_RUN_STATE_COMPLETE)
+	if got := r.result(t).Redelivery; !strings.HasPrefix(got, "declined: ") {
+		t.Errorf("after the seal: %q", got)
+	}
 }
 
 // The plugin has another name for its file, and writes to it after the commit.

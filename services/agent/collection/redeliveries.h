@@ -24,7 +24,7 @@ struct RedeliveryOptions {
   const Clock* clock = nullptr;
   // Returns the configuration of a delivery; called on the thread of the deliveries.
   std::function<client::Config(const ResultName&)> config;
-  // More requests are dropped; the relay repeats them at the next attachment.
+  // More requests are dropped; the relay repeats them.
   size_t max_requests = 1'000;
 };
 

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "services/aggregator/runs/read_failures.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/common/archive/archived_result.h"
 #include "services/common/blob/blob_store.h"
 #include "services/common/store/state_store.h"

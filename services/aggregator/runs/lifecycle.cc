@@ -122,11 +122,13 @@ absl::StatusOr<absl::Duration> Lifecycle::SealWhenSettled(const RunRecord& run, 
 
 absl::StatusOr<absl::Duration> Lifecycle::AfterTheEnd(const RunRecord& run, int64_t now) {
   redeliveries_.Forget(run.id);
-  // Damaged results of a sealed run may be delivered again: SealRun has ended all other uploads.
   if (run.state != RunState::kComplete) {
     uploads_.EndRun(run.id, errors::RunCancelled(run.id));
   } else if (run.damaged == 0) {
     uploads_.EndRun(run.id, errors::RunSealed(run.id));
+  } else {
+    // Damaged results may be delivered again. Others were opened while the archive was built.
+    RETURN_IF_ERROR(uploads_.EndUnawaited(run.id, errors::RunSealed(run.id)));
   }
   const int64_t wipe_at = run.ended_at + absl::ToInt64Microseconds(kAuthorityAfterEnd);
   if (now < wipe_at) return absl::Microseconds(wipe_at - now);

@@ -117,6 +117,26 @@ TEST_F(LifecycleTest, DeclinedRedeliveryDelaysTheSealNoLonger) {
   EXPECT_EQ(sealed_, std::vector<std::string>{kRun});
 }
 
+// Both were opened while the archive was built.
+TEST_F(LifecycleTest, SealedRunWithADamagedResultEndsAllOtherUploads) {
+  state_.Plan({"n1", "n2"});
+  state_.Apply(Genuine(KeyOf("n1"), "content"));
+  state_.Apply(RecordDamage{.key = KeyOf("n1"), .generation = 1, .damage = "differs"});
+  state_.Apply(TimeOutRun{kRun, "too late", kDeadline});
+  const auto awaited = state_.OpenUploadAndWait(Opening(KeyOf("n1"), "").upload);
+  const auto late = state_.OpenUploadAndWait(Opening(KeyOf("n2"), "").upload);
+  ASSERT_TRUE(awaited.ok() && late.ok()) << awaited.status() << late.status();
+  const int64_t change = (*state_.store().GetRun(kRun))->last_change;
+  ASSERT_TRUE(state_.Apply(SealRun{kRun, {}, change, kDeadline + 1}).changed);
+  Start();
+  EXPECT_TRUE(state_.uploads().Find(awaited->id).ok());
+  EXPECT_FALSE(state_.uploads().Find(late->id).ok());
+  state_.Apply(RecordDamage{.key = KeyOf("n1"), .generation = 1});
+  lifecycle_->ReviewSoon(kRun);
+  PassTime(absl::ZeroDuration());
+  EXPECT_FALSE(state_.uploads().Find(awaited->id).ok());
+}
+
 // The review has read the run, and has not yet scheduled the next review.
 TEST_F(LifecycleTest, ChangeDuringAReviewIsReviewedImmediately) {
   state_.Plan({"n1"});

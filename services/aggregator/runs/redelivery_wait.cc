@@ -26,14 +26,15 @@ absl::StatusOr<absl::Duration> RedeliveryWait::RemainingOfDamaged(const RunRecor
   return std::max(end->second - now, absl::ZeroDuration());
 }
 
-absl::StatusOr<absl::Duration> RedeliveryWait::Verify(const RunRecord& run,
+absl::StatusOr<absl::Duration> RedeliveryWait::Verify(const RunRecord& run, ReadFailures& failures,
                                                       const std::atomic<bool>& stop) {
   {
     MutexLock lock(mutex_);
     const auto end = ends_.find(run.id);
     if (end != ends_.end() && end->second <= clock_.MonotonicNow()) return absl::ZeroDuration();
   }
-  StoreCursor cursor(store_, blobs_, clock_, actor_, run.id);
+  StoreCursor cursor(store_, blobs_, clock_, actor_, run.id,
+                     {.read_failures = &failures, .keep_declined = true});
   for (;;) {
     if (stop) return absl::CancelledError("the process stops");
     ASSIGN_OR_RETURN(const VerifyStep step, cursor.Step(kStepBytes));

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
 #include "services/common/blob/blob_store.h"
@@ -27,9 +28,11 @@ class RedeliveryWait {
   absl::StatusOr<absl::Duration> Remaining(const RunRecord& run) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Handles that the build of an archive found damage: verifies the results of the run, which
-  // records it. Returns Remaining after that. CANCELLED soon after `stop` was set.
-  absl::StatusOr<absl::Duration> Verify(const RunRecord& run, const std::atomic<bool>& stop)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  // records it. `failures`: of the builds, so that the same unreadable results count as lost. A
+  // result that its node declined is not requested again. Returns Remaining after that. CANCELLED
+  // soon after `stop` was set.
+  absl::StatusOr<absl::Duration> Verify(const RunRecord& run, ReadFailures& failures,
+                                        const std::atomic<bool>& stop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Forgets a run that has ended.
   void Forget(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -23,12 +23,13 @@ class RedeliveryWaitTest : public ::testing::Test {
   }
 
   absl::Duration Verify() {
-    const auto wait = wait_.Verify(state_.Run(), stop_);
+    const auto wait = wait_.Verify(state_.Run(), failures_, stop_);
     EXPECT_TRUE(wait.ok()) << wait.status();
     return wait.value_or(absl::InfiniteDuration());
   }
 
   TestState state_;
+  ReadFailures failures_;
   std::atomic<bool> stop_ = false;
   RedeliveryWait wait_{state_.store(), state_.blobs(), state_.clock, "spiffe://f.muster/user/ann"};
 };
@@ -50,11 +51,12 @@ TEST_F(RedeliveryWaitTest, DeclinedResultIsNotWaitedFor) {
   EXPECT_GT(Verify(), absl::ZeroDuration());
   state_.Apply(DeclineRedelivery{.key = KeyOf("n1"), .reason = "not kept"});
   EXPECT_EQ(*wait_.Remaining(state_.Run()), absl::ZeroDuration());
+  EXPECT_EQ(Verify(), absl::ZeroDuration());  // it is not requested again
 }
 
 TEST_F(RedeliveryWaitTest, VerificationEndsWhenTheProcessStops) {
   stop_ = true;
-  EXPECT_TRUE(absl::IsCancelled(wait_.Verify(state_.Run(), stop_).status()));
+  EXPECT_TRUE(absl::IsCancelled(wait_.Verify(state_.Run(), failures_, stop_).status()));
 }
 
 }  // namespace

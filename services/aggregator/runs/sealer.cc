@@ -221,7 +221,7 @@ absl::Status Sealer::Build(const std::string& run) {
 
 // Fails while nodes have time to deliver the damaged results again.
 absl::Status Sealer::HandleDamage(const RunRecord& run, int64_t damaged) {
-  ASSIGN_OR_RETURN(const absl::Duration wait, redeliveries_.Verify(run, stopped_));
+  ASSIGN_OR_RETURN(const absl::Duration wait, redeliveries_.Verify(run, read_failures_, stopped_));
   if (wait > absl::ZeroDuration()) {
     return absl::AbortedError(absl::StrCat(damaged,
                                            " stored results are damaged, and are requested"

@@ -9,9 +9,9 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "services/aggregator/runs/read_failures.h"
 #include "services/aggregator/runs/redelivery_wait.h"
 #include "services/aggregator/uploads/uploads.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
@@ -48,6 +48,9 @@ class Sealer {
   // Cancels the builds that are queued or in progress: they end within one read or write of the
   // disk, and the next process builds them. Does not wait for them; the destructor does.
   void Stop() { stopped_ = true; }
+
+  // Counts the failed reads of the builds, and of other readers of the same blobs.
+  ReadFailures& read_failures() { return read_failures_; }
 
  private:
   enum class Phase { kQueued, kBuilding, kAgain };

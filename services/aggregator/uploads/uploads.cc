@@ -138,7 +138,8 @@ void Uploads::HandleStored(const std::shared_ptr<Opening>& opening, OpenUpload::
   if (outcome.verdict == Verdict::kCommitted) return AnswerCommitted(opening, *outcome.committed);
   if (!outcome.abandoned.empty()) {
     // The new upload takes the place of the earlier one.
-    Ticket freed = Abandon(outcome.abandoned, opening->upload);
+    Ticket freed =
+        Abandon(outcome.abandoned, opening->upload, errors::TakenOver(outcome.abandoned));
     if (!opening->ticket) opening->ticket = std::move(freed);
   }
   const std::shared_ptr<UploadSession> session = Session(outcome.upload, opening.get());
@@ -172,7 +173,7 @@ void Uploads::HandleReopened(const std::shared_ptr<Opening>& opening,
     return store_.Apply(AbandonUpload{id},
                         [this, opening, id, refusal = offset.status()](
                             const absl::StatusOr<AbandonUpload::Result>& result) {
-                          if (result.ok()) Abandon(id, opening->upload);
+                          if (result.ok()) Abandon(id, opening->upload, errors::TakenOver(id));
                           opening->Answer(refusal);
                         });
   }
@@ -209,13 +210,13 @@ void Uploads::AnswerCommitted(const std::shared_ptr<Opening>& opening,
                });
 }
 
-// Returns the ticket of the session.
-Uploads::Ticket Uploads::Abandon(const std::string& id, const UploadRecord& upload) {
+// Ends the session of an upload that has no row any more. Returns its ticket.
+Uploads::Ticket Uploads::Abandon(const std::string& id, const UploadRecord& upload,
+                                 const absl::Status& why) {
   UploadRecord abandoned = upload;
   abandoned.id = id;
   const std::shared_ptr<UploadSession> session = Session(abandoned);
-  const bool queued =
-      session->strand().Post([session, id] { session->Discard(errors::TakenOver(id)); });
+  const bool queued = session->strand().Post([session, why] { session->Discard(why); });
   if (!queued)
     Log(LogLevel::kWarning, "staged bytes are kept until the next start", {{"upload", id}});
   return Remove(id);

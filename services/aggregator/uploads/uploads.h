@@ -73,6 +73,11 @@ class Uploads {
   // Ends every upload of a run that was cancelled, deleted or sealed.
   void EndRun(const std::string& run, const absl::Status& why);
 
+  // Ends the uploads of a sealed run, also those that were opened since the start of an earlier
+  // process, but not those of damaged results: the same content is still accepted. After an error
+  // the caller repeats the call.
+  absl::Status EndUnawaited(const std::string& run, const absl::Status& why);
+
   // Ends every upload of a run and publishes what had arrived. After an error the caller repeats
   // the call a few seconds later. Partial data that many calls could not publish is discarded: an
   // I/O error that lasts must not prevent that the run is sealed.
@@ -144,7 +149,8 @@ class Uploads {
   std::shared_ptr<UploadSession> Session(const UploadRecord& upload, Opening* opening = nullptr)
       ABSL_LOCKS_EXCLUDED(mutex_);
   Ticket Remove(const std::string& id) ABSL_LOCKS_EXCLUDED(mutex_);
-  Ticket Abandon(const std::string& id, const UploadRecord& upload);
+  Ticket Abandon(const std::string& id, const UploadRecord& upload, const absl::Status& why);
+  absl::Status AbandonStored(const UploadRecord& upload, const absl::Status& why);
   absl::StatusOr<int64_t> KeepPartial(const UploadRecord& upload, const std::string& name);
   void DiscardRestored(const std::string& run) ABSL_LOCKS_EXCLUDED(mutex_);
   void DiscardStaged(const std::string& id);

@@ -9,6 +9,7 @@
 #include "services/aggregator/uploads/uploads.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/upload/blob_names.h"
 
@@ -48,6 +49,28 @@ void Uploads::EndRun(const std::string& run, const absl::Status& why) {
   DiscardRestored(run);
   MutexLock lock(mutex_);
   failed_keeps_.erase(run);
+}
+
+absl::Status Uploads::EndUnawaited(const std::string& run, const absl::Status& why) {
+  ASSIGN_OR_RETURN(const auto open, store_.OpenUploads(run));
+  for (const UploadRecord& upload : open) {
+    ASSIGN_OR_RETURN(const auto result, store_.GetResult(upload.key));
+    if (result && !result->damage.empty()) continue;
+    RETURN_IF_ERROR(AbandonStored(upload, why));
+  }
+  return absl::OkStatus();
+}
+
+// Removes the row of an upload: without it the upload can no longer be committed. If it had none,
+// it was.
+absl::Status Uploads::AbandonStored(const UploadRecord& upload, const absl::Status& why) {
+  ASSIGN_OR_RETURN(const auto abandoned, store_.ApplyAndWait(AbandonUpload{upload.id}));
+  if (abandoned.found) {
+    Abandon(upload.id, upload, why);
+  } else {
+    Forget(upload.id);
+  }
+  return absl::OkStatus();
 }
 
 // Discards the bytes of uploads that were not opened since the start: they have no session.
@@ -140,14 +163,8 @@ void Uploads::Sweep() {
   for (const UploadRecord& upload : *expired) {
     const std::shared_ptr<UploadSession> session = Session(upload);
     if (session->attached()) continue;
-    const auto abandoned = store_.ApplyAndWait(AbandonUpload{upload.id});
-    if (!abandoned.ok()) continue;
-    // Without its row the upload can no longer be committed; if it had none, it was.
-    if (abandoned->found) {
-      Abandon(upload.id, upload);
-    } else {
-      Forget(upload.id);
-    }
+    // A later sweep repeats what failed.
+    AbandonStored(upload, errors::TakenOver(upload.id)).IgnoreError();
   }
 }
 

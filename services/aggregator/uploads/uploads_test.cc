@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <future>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -339,6 +340,36 @@ TEST_F(UploadsTest, OpenOfACommittedResultReturnsItOrAConflict) {
   other.sha256 = std::string(32, 'z');
   EXPECT_EQ(ReasonOf(Open(other).status()), "RESULT_CONFLICT");
   EXPECT_EQ(state_.store().Audit({.run = kRun}, "", 100)->items.back().kind, AuditKind::kConflict);
+}
+
+TEST_F(UploadsTest, SealedRunKeepsTheUploadsOfDamagedResultsOnly) {
+  for (const char* node : {"n1", "n2"}) {
+    state_.Apply(Genuine(KeyOf(node), "content"));
+    state_.Apply(RecordDamage{.key = KeyOf(node), .generation = 1, .damage = "differs"});
+  }
+  std::map<std::string, OpenedUpload> opened;
+  for (const char* node : {"n1", "n2", "n3"}) {
+    opened[node] = *Open(Of(node));
+    Append(*Attach(opened[node]), opened[node], "con");
+    Detach(opened[node]);
+  }
+  const auto found = [&](const std::string& node) { return uploads_->Find(opened[node].id).ok(); };
+  ASSERT_TRUE(uploads_->EndUnawaited(kRun, absl::CancelledError("over")).ok());
+  EXPECT_TRUE(found("n1"));
+  EXPECT_TRUE(found("n2"));
+  EXPECT_FALSE(found("n3"));
+  EXPECT_EQ(state_.store().OpenUploads(kRun)->size(), 2u);
+  EXPECT_EQ(uploads_->quota().staged(), 6);
+  // Restored in another way, and found intact after a restart.
+  state_.Apply(Genuine(KeyOf("n1"), "content"));
+  ASSERT_TRUE(uploads_->EndUnawaited(kRun, absl::CancelledError("over")).ok());
+  EXPECT_FALSE(found("n1"));
+  Begin();
+  ASSERT_TRUE(uploads_->Recover().ok());
+  state_.Apply(RecordDamage{.key = KeyOf("n2"), .generation = 1});
+  ASSERT_TRUE(uploads_->EndUnawaited(kRun, absl::CancelledError("over")).ok());
+  EXPECT_EQ(uploads_->quota().staged(), 0);
+  EXPECT_TRUE(state_.store().OpenUploads(kRun)->empty());
 }
 
 TEST_F(UploadsTest, EndedRunEndsItsUploads) {

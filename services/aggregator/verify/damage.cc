@@ -36,7 +36,8 @@ bool IsLoss(const absl::Status& status) {
 }
 
 absl::StatusOr<RecordDamage::Result> DamageRecorder::Record(const StoredObjectId& object,
-                                                            std::string_view damage) const {
+                                                            std::string_view damage,
+                                                            bool keep_declined) const {
   RecordDamage command;
   command.key = object.key;
   command.generation = object.generation;
@@ -44,6 +45,7 @@ absl::StatusOr<RecordDamage::Result> DamageRecorder::Record(const StoredObjectId
   command.damage = std::string(damage);
   command.actor = actor_;
   command.at = absl::ToUnixMicros(clock_->Now());
+  command.keep_declined = keep_declined;
   auto recorded = store_->ApplyAndWait(std::move(command));
   if (!recorded.ok()) return Annotate(recorded.status(), Finding(object.key, damage));
   return recorded;

@@ -41,9 +41,10 @@ class DamageRecorder {
       : store_(&store), clock_(&clock), actor_(std::move(actor)) {}
 
   // Records that the object is damaged; with an empty text: that it is intact. Changes nothing if
-  // the record is equal, or if the object was replaced, repaired or deleted. Waits for the disk.
-  absl::StatusOr<RecordDamage::Result> Record(const StoredObjectId& object,
-                                              std::string_view damage) const;
+  // the record is equal, or if the object was replaced, repaired or deleted. `keep_declined`: as in
+  // RecordDamage. Waits for the disk.
+  absl::StatusOr<RecordDamage::Result> Record(const StoredObjectId& object, std::string_view damage,
+                                              bool keep_declined = false) const;
 
  private:
   StateStore* store_;

@@ -53,6 +53,11 @@ void Scrubber::Run() {
   task_.RunAfter(next.ok() ? *next : kRetry);
 }
 
+void Scrubber::BeginPass() {
+  cursor_.emplace(store_, blobs_, clock_, options_.actor, "",
+                  VerifyOptions{.read_failures = options_.read_failures});
+}
+
 // Does one step; returns the time until the next one.
 absl::StatusOr<absl::Duration> Scrubber::Advance() {
   if (!resumed_) RETURN_IF_ERROR(Resume());
@@ -60,7 +65,7 @@ absl::StatusOr<absl::Duration> Scrubber::Advance() {
   const absl::Time now = clock_.Now();
   if (!cursor_) {
     if (now < ended_at_ + options_.every) return ended_at_ + options_.every - now;
-    cursor_.emplace(store_, blobs_, clock_, options_.actor, "");
+    BeginPass();
   }
   ASSIGN_OR_RETURN(const VerifyStep step, cursor_->Step(std::min(kMaxStep, options_.rate)));
   bytes_.Add(static_cast<double>(step.bytes));
@@ -93,7 +98,7 @@ absl::Status Scrubber::Resume() {
       ended_at_ = std::min(absl::FromUnixMicros(ended), clock_.Now());
     }
   } else if (!position.empty()) {
-    cursor_.emplace(store_, blobs_, clock_, options_.actor, "");
+    BeginPass();
     cursor_->SeekTo(position);
   }
   return absl::OkStatus();

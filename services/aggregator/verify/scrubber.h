@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/aggregator/verify/blob_sweep.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/aggregator/verify/store_cursor.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
@@ -25,9 +26,10 @@ namespace muster {
 class Scrubber {
  public:
   struct Options {
-    int64_t rate = 0;      // bytes per second; 0: disabled
-    absl::Duration every;  // from the end of a pass to the begin of the next one
-    std::string actor;     // the URI in the audit log
+    int64_t rate = 0;                       // bytes per second; 0: disabled
+    absl::Duration every;                   // from the end of a pass to the begin of the next one
+    std::string actor;                      // the URI in the audit log
+    ReadFailures* read_failures = nullptr;  // as in VerifyOptions
   };
 
   // `metrics` gets muster_scrubbed_bytes_total and muster_damaged_results.
@@ -39,6 +41,7 @@ class Scrubber {
 
  private:
   void Run();
+  void BeginPass();
   absl::StatusOr<absl::Duration> Advance();
   absl::Status Resume();
   absl::StatusOr<absl::Duration> Sweep();

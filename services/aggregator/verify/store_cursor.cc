@@ -21,11 +21,12 @@ constexpr size_t kReadSize = 256 * 1024;
 }  // namespace
 
 StoreCursor::StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, Actor actor,
-                         std::string run)
+                         std::string run, VerifyOptions options)
     : store_(store),
       blobs_(blobs),
       recorder_(store, clock, std::move(actor)),
-      only_run_(std::move(run)) {}
+      only_run_(std::move(run)),
+      options_(options) {}
 
 void StoreCursor::SeekTo(std::string_view position) {
   const std::vector<std::string> parts = absl::StrSplit(ToAbsl(position), '\n');
@@ -141,20 +142,31 @@ absl::StatusOr<std::unique_ptr<ByteSource>> StoreCursor::OpenObject() {
   return std::make_unique<StringSource>(std::move(body), 0);
 }
 
+// Returns the error of an open or a read of the present object; DATA_LOSS once it counts as lost.
+absl::Status StoreCursor::Judge(const absl::Status& failure) const {
+  if (options_.read_failures == nullptr || object_->blob.empty()) return failure;
+  return options_.read_failures->Judge(object_->blob, failure);
+}
+
 // Reads a part of the present object, and finishes it at its end.
 absl::Status StoreCursor::Read(VerifyStep& step) {
   if (source_ == nullptr) {
     auto source = OpenObject();
     if (absl::IsNotFound(source.status())) return Finish(std::string(kMissingFile), true, step);
     if (!source.ok()) {
-      return Finish(CannotBeOpened(source.status()), IsLoss(source.status()), step);
+      const absl::Status failure = Judge(source.status());
+      return Finish(CannotBeOpened(failure), IsLoss(failure), step);
     }
     source_ = *std::move(source);
   }
   buffer_.resize(kReadSize);
   const auto count = source_->Read(std::span(buffer_));
-  if (!count.ok()) return Finish(CannotBeRead(count.status()), IsLoss(count.status()), step);
+  if (!count.ok()) {
+    const absl::Status failure = Judge(count.status());
+    return Finish(CannotBeRead(failure), IsLoss(failure), step);
+  }
   if (*count == 0) {
+    if (options_.read_failures != nullptr) options_.read_failures->Forget(object_->blob);
     std::string damage = Compare();
     if (damage.empty()) damage = ComparePartial();
     return Finish(std::move(damage), true, step);
@@ -190,7 +202,7 @@ absl::Status StoreCursor::Finish(std::string damage, bool proven, VerifyStep& st
   bool current = true;
   std::string redelivery;
   if (proven && !(damage.empty() && object.damage.empty())) {
-    const auto recorded = recorder_.Record(object, damage);
+    const auto recorded = recorder_.Record(object, damage, options_.keep_declined);
     // The next step reads the object again.
     if (!recorded.ok()) return recorded.status();
     // False if the result was replaced, repaired or deleted while it was read.

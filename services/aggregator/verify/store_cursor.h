@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "services/aggregator/verify/damage.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/io.h"
 #include "services/common/base/sha256.h"
@@ -34,13 +35,20 @@ struct VerifyStep {
   bool end = false;  // there are no more
 };
 
+struct VerifyOptions {
+  // Counts failed reads: after kMaxReadFailures of them the bytes of a blob count as lost. Null:
+  // they never do. Outlives the cursor.
+  ReadFailures* read_failures = nullptr;
+  bool keep_declined = false;  // as in RecordDamage
+};
+
 // Records damage, and the end of it, in the store. A read that fails for another reason than damage
 // is reported, but not recorded: the next one may succeed. Not thread-safe; waits for the disk.
 class StoreCursor {
  public:
   // `run`: the only run; empty: all runs, the newest first. `actor`: in the audit log.
-  StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, Actor actor,
-              std::string run);
+  StoreCursor(StateStore& store, BlobStore& blobs, const Clock& clock, Actor actor, std::string run,
+              VerifyOptions options = {});
 
   // Continues at a position of an earlier cursor over all runs.
   void SeekTo(std::string_view position);
@@ -67,6 +75,7 @@ class StoreCursor {
   absl::Status NextPage();
   absl::Status Read(VerifyStep& step);
   absl::StatusOr<std::unique_ptr<ByteSource>> OpenObject();
+  absl::Status Judge(const absl::Status& failure) const;
   std::string Compare();
   std::string ComparePartial();
   absl::Status Finish(std::string damage, bool proven, VerifyStep& step);
@@ -75,6 +84,7 @@ class StoreCursor {
   BlobStore& blobs_;
   const DamageRecorder recorder_;
   const std::string only_run_;
+  const VerifyOptions options_;
   std::optional<RunRecord> run_;  // until its archive was compared
   std::string run_token_;         // of the list that begins with run_
   std::string next_run_token_;

@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/aggregator/verify/blob_sweep.h"
+#include "services/aggregator/verify/read_failures.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
@@ -201,6 +202,27 @@ TEST_F(StoreCursorTest, FailedReadIsReportedButNotRecorded) {
   const auto damaged = VerifyAll(Cursor());
   ASSERT_EQ(damaged.size(), 1u);
   EXPECT_NE(damaged[0].damage.find("cannot be read"), std::string::npos) << damaged[0].damage;
+  EXPECT_EQ(Result("n2").damage, "");
+}
+
+TEST_F(StoreCursorTest, ResultThatCannotBeReadSeveralTimesCountsAsLost) {
+  Commit(InBlob("n2", "aa01", Pattern(kLarge)));
+  ReadFailures failures;
+  const auto verify = [&] {
+    return VerifyAll({store(), *blobs_, clock_, kActor, "", {.read_failures = &failures}});
+  };
+  disk_.FailAt(SimulatedDisk::Call::kRead, 2, EIO);
+  EXPECT_EQ(verify().size(), 1u);
+  EXPECT_TRUE(verify().empty());  // the failure does not count any more
+  for (int i = 0; i < kMaxReadFailures; ++i) {
+    EXPECT_EQ(Result("n2").redelivery, "");
+    disk_.FailAt(SimulatedDisk::Call::kRead, 2, EIO);
+    ASSERT_EQ(verify().size(), 1u);
+  }
+  EXPECT_NE(Result("n2").damage.find("reading failed 5 times"), std::string::npos)
+      << Result("n2").damage;
+  EXPECT_EQ(Result("n2").redelivery, kRedeliveryRequested);
+  EXPECT_TRUE(verify().empty());  // the disk reads it again
   EXPECT_EQ(Result("n2").damage, "");
 }
 

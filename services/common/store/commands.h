@@ -300,6 +300,9 @@ struct RecordDamage {
   std::string damage;
   Actor actor;
   int64_t at = 0;
+  // A result that its node declined is not requested again. For a seal, which would otherwise wait
+  // for a node that has answered.
+  bool keep_declined = false;
 
   struct Result {
     bool current = false;  // false: the result was replaced, repaired or deleted meanwhile

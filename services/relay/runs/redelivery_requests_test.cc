@@ -1,5 +1,6 @@
 #include "services/relay/runs/redelivery_requests.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -54,7 +55,7 @@ class RedeliveryRequestsTest : public ::testing::Test {
 
   FakeClock clock_;
   Topology topology_{{.name = "root"}, clock_};
-  RedeliveryRequests requests_{topology_, /*max_requests=*/2};
+  RedeliveryRequests requests_{topology_, clock_, /*max_requests=*/2};
 };
 
 TEST_F(RedeliveryRequestsTest, NodeIsAskedAtOnceAndWheneverItIsAttached) {
@@ -68,6 +69,49 @@ TEST_F(RedeliveryRequestsTest, NodeIsAskedAtOnceAndWheneverItIsAttached) {
   EXPECT_THAT(Received(*n2), IsEmpty());
 }
 
+TEST_F(RedeliveryRequestsTest, UnansweredRequestIsRepeatedAfterATimeThatDoubles) {
+  const auto n1 = Attach("n1");
+  Send("n1");
+  Received(*n1);
+  absl::Duration pause = RedeliveryRequests::kFirstRepeat;
+  for (int i = 0; i < 12; ++i) {
+    clock_.Advance(pause - absl::Seconds(1));
+    requests_.Tick();
+    EXPECT_THAT(Received(*n1), IsEmpty()) << pause;
+    clock_.Advance(absl::Seconds(1));
+    requests_.Tick();
+    EXPECT_THAT(Received(*n1), ElementsAre("r/p/n1")) << pause;
+    pause = std::min(2 * pause, RedeliveryRequests::kMaxRepeat);
+  }
+  requests_.OnReachable({"n1"});  // the time begins again
+  Received(*n1);
+  clock_.Advance(RedeliveryRequests::kFirstRepeat);
+  SendSnapshot({});
+  requests_.Tick();
+  EXPECT_THAT(Received(*n1), IsEmpty());
+}
+
+TEST_F(RedeliveryRequestsTest, RequestsThatAreDueTogetherAreRepeatedInPieces) {
+  RedeliveryRequests many(topology_, clock_);
+  const auto n1 = Attach("n1");
+  for (size_t i = 0; i <= RedeliveryRequests::kRepeatsAtOnce; ++i) {
+    v1::FollowChangesResponse event;
+    event.mutable_redelivery()->set_run(absl::StrCat("r", i));
+    event.mutable_redelivery()->set_plugin("p");
+    event.mutable_redelivery()->set_node("n1");
+    event.mutable_redelivery()->set_requested(true);
+    many.HandleChange(event);
+  }
+  Received(*n1);
+  clock_.Advance(RedeliveryRequests::kFirstRepeat);
+  many.Tick();
+  EXPECT_EQ(Received(*n1).size(), RedeliveryRequests::kRepeatsAtOnce);
+  many.Tick();
+  EXPECT_EQ(Received(*n1).size(), 1U);
+  many.Tick();
+  EXPECT_THAT(Received(*n1), IsEmpty());
+}
+
 TEST_F(RedeliveryRequestsTest, WithdrawnRequestIsNotRepeated) {
   const auto n1 = Attach("n1");
   Send("n1");
@@ -75,6 +119,8 @@ TEST_F(RedeliveryRequestsTest, WithdrawnRequestIsNotRepeated) {
   Send("n1", /*requested=*/false);  // unknown
   Received(*n1);
   requests_.OnReachable({"n1"});
+  clock_.Advance(RedeliveryRequests::kMaxRepeat);
+  requests_.Tick();
   EXPECT_THAT(Received(*n1), IsEmpty());
 }
 

@@ -164,7 +164,7 @@ class RootUpstreamTest : public ::testing::Test {
                clock_};
   RecordedOperators operators_{kTestFleet, clock_};
   RunOffers offers_{topology_, clock_};
-  RedeliveryRequests redeliveries_{topology_};
+  RedeliveryRequests redeliveries_{topology_, clock_};
   std::atomic<int> lists_ = 0;  // of command revocations that arrived
   std::unique_ptr<RootUpstream> upstream_;
 };

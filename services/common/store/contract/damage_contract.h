@@ -222,6 +222,23 @@ TEST_P(StateStoreContract, DeclinedResultIsRequestedAgainByTheNextVerification) 
   EXPECT_FALSE(Apply(DeclineRedelivery{.key = KeyOf("n9"), .reason = "not kept"}).found);
 }
 
+TEST_P(StateStoreContract, DeclineIsKeptByAVerificationThatSaysSo) {
+  Plan(1);
+  Commit(Genuine(KeyOf("n1"), "content"));
+  Apply(DamageOf(KeyOf("n1"), "missing"));
+  EXPECT_TRUE(Apply(DeclineRedelivery{.key = KeyOf("n1"), .reason = "not kept"}).declined);
+  RecordDamage kept = DamageOf(KeyOf("n1"), "missing");
+  kept.keep_declined = true;
+  EXPECT_EQ(Apply(kept).redelivery, "declined: not kept");
+  kept.damage = "differs";  // found in another way
+  EXPECT_TRUE(Apply(kept).changed);
+  EXPECT_EQ(Result(KeyOf("n1")).damage, "differs");
+  EXPECT_EQ(Result(KeyOf("n1")).redelivery, "declined: not kept");
+  EXPECT_TRUE(RequestedOf(store()).empty());
+  kept.keep_declined = false;
+  EXPECT_EQ(Apply(kept).redelivery, kRedeliveryRequested);
+}
+
 TEST_P(StateStoreContract, ScrubPositionIsDurable) {
   EXPECT_EQ(*store().ScrubPosition(), "");
   Apply(SaveScrubPosition{"a\nb"});

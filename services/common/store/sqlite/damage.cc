@@ -88,15 +88,18 @@ absl::StatusOr<RecordDamage::Result> Execute(WriteContext& context, const Record
   if (!IsCurrent(db, command)) return RecordDamage::Result{};
   RecordDamage::Result outcome{.current = true};
   if (ReadDamage(db, key) == command.damage) {
-    if (!command.damage.empty()) RequestAgain(context, command);
+    if (!command.damage.empty() && !command.keep_declined) RequestAgain(context, command);
     outcome.redelivery = ReadRedelivery(db, key);
     return outcome;
   }
   if (command.damage.empty()) {
     outcome.changed = ForgetDamage(db, key);
   } else {
-    db.Run("INSERT OR REPLACE INTO damaged VALUES (?, ?, ?, ?, ?, '')", key.run, key.plugin,
-           key.node, command.generation, command.damage);
+    db.Run(
+        "INSERT INTO damaged VALUES (?, ?, ?, ?, ?, '') ON CONFLICT DO UPDATE SET"
+        " declined = CASE WHEN ? AND generation = excluded.generation THEN declined ELSE '' END,"
+        " generation = excluded.generation, damage = excluded.damage",
+        key.run, key.plugin, key.node, command.generation, command.damage, command.keep_declined);
     outcome.changed = true;
   }
   if (!outcome.changed) return outcome;

@@ -1,6 +1,6 @@
-// Stored bytes that cannot be read, for sealing.
-#ifndef MUSTER_SERVICES_AGGREGATOR_RUNS_READ_FAILURES_H_
-#define MUSTER_SERVICES_AGGREGATOR_RUNS_READ_FAILURES_H_
+// Stored bytes that cannot be read.
+#ifndef MUSTER_SERVICES_AGGREGATOR_VERIFY_READ_FAILURES_H_
+#define MUSTER_SERVICES_AGGREGATOR_VERIFY_READ_FAILURES_H_
 
 #include <map>
 #include <memory>
@@ -16,14 +16,18 @@ namespace muster {
 // The number of failed attempts to read a blob after which its bytes count as lost.
 inline constexpr int kMaxReadFailures = 5;
 
-// Counts failed reads of blobs over all attempts to seal a run, so that one unreadable blob (EIO)
-// does not prevent the archive for ever. Thread-safe.
+// Counts failed reads of blobs over all attempts to seal a run and all verifications. So one
+// unreadable blob (EIO) does not prevent the archive for ever, and its result is requested from its
+// node again. Thread-safe.
 class ReadFailures {
  public:
   // Returns `status`, or DATA_LOSS with its reason if the blob could not be read kMaxReadFailures
   // times. Errors that do not concern the blob, such as a lack of memory or descriptors, do not
   // count.
   absl::Status Judge(const std::string& blob, const absl::Status& status);
+
+  // Forgets the failed reads of a blob that was read whole.
+  void Forget(const std::string& blob);
 
   // Returns `source` with the same rule for its reads. This object must outlive it.
   std::unique_ptr<ByteSource> Watch(const std::string& blob, std::unique_ptr<ByteSource> source);
@@ -35,4 +39,4 @@ class ReadFailures {
 
 }  // namespace muster
 
-#endif  // MUSTER_SERVICES_AGGREGATOR_RUNS_READ_FAILURES_H_
+#endif  // MUSTER_SERVICES_AGGREGATOR_VERIFY_READ_FAILURES_H_

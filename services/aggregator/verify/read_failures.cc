@@ -1,4 +1,4 @@
-#include "services/aggregator/runs/read_failures.h"
+#include "services/aggregator/verify/read_failures.h"
 
 #include <cerrno>
 #include <cstring>
@@ -53,6 +53,11 @@ absl::Status ReadFailures::Judge(const std::string& blob, const absl::Status& st
   if (failures < kMaxReadFailures) return status;
   return absl::DataLossError(
       absl::StrCat("reading failed ", kMaxReadFailures, " times: ", status.message()));
+}
+
+void ReadFailures::Forget(const std::string& blob) {
+  MutexLock lock(mutex_);
+  failures_.erase(blob);
 }
 
 std::unique_ptr<ByteSource> ReadFailures::Watch(const std::string& blob,
