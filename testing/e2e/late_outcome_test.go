@@ -23,7 +23,7 @@ func TestOutcomeOfALostNodeArrivesLate(t *testing.T) {
 	if out := must(d.Muster("deployment", "show", id))(t); !strings.Contains(out, "n1: timed out") {
 		t.Errorf("muster deployment show prints %s", out)
 	}
-	// The root relay cancels the command until the deadline of its job.
+	// A restarted root relay remembers the node.
 	killUntilRestart(t, d.Fleet, fleet.Relay)
 	d.node.start(t)
 	check(t, fleet.Until(2*time.Minute, "the outcome of the node arrives", func() bool { return d.show(t, id).State == "succeeded" }))

@@ -81,7 +81,7 @@ class JobWriter {
   std::optional<Round> round_;  // whose records are not stored yet
   // The late jobs that are open, and when each got its last record (monotonic).
   std::map<std::string, absl::Duration> late_;
-  // Jobs that could not be opened again: their records must not be acked. Of the current round.
+  // The jobs of the current round that could not be opened again: their records must not be acked.
   std::set<std::string> unopened_;
   absl::Duration tick_at_;  // monotonic, as the next
   absl::Duration retry_at_ = -absl::InfiniteDuration();
