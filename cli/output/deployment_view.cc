@@ -40,6 +40,7 @@ Json ToJson(const v1::DeploymentNode& node) {
   json["retried_by"] = node.retried_by();
   json["destroyed_by"] = node.destroyed_by();
   json["final"] = node.has_final() ? cli::ToJson(node.final()) : Json(nullptr);
+  json["earlier"] = node.has_earlier() ? cli::ToJson(node.earlier()) : Json(nullptr);
   json["outputs"] = node.has_outputs() ? cli::ToJson(node.outputs()) : Json(nullptr);
   return json;
 }
@@ -58,7 +59,12 @@ std::string Outcome(const v1::Deployment& deployment, const v1::DeploymentNode& 
     return "no outcome: the root relay has none of this node";
   }
   if (!node.has_final()) return node.has_start_time() ? "running" : "waiting";
-  return FailureText(node.final()).empty() ? "succeeded" : OutcomeText(node.final());
+  std::string outcome = FailureText(node.final()).empty() ? "succeeded" : OutcomeText(node.final());
+  if (node.has_earlier()) {
+    absl::StrAppend(&outcome, " (reported late; before: ", OutcomePhrase(node.earlier().outcome()),
+                    ")");
+  }
+  return outcome;
 }
 
 // Returns the nodes by name: the failed ones, those that have not ended, and the others.
@@ -156,6 +162,10 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
     table->AddRow({"cancelled", absl::StrCat("by ", ShortName(deployment.cancel_requested_by()))});
   }
   if (deployment.has_end_time()) table->AddRow({"ended", human(deployment.end_time())});
+  if (deployment.has_late_time()) {
+    table->AddRow({"late", absl::StrCat(human(deployment.late_time()),
+                                        ", the outcome of a node that had been given up")});
+  }
   table->AddRow({"job", deployment.job()});
   AddRelated(deployment, table);
   AddParameters(deployment, table);
@@ -283,6 +293,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"cancel_requested_by", deployment.cancel_requested_by()},
           {"create_time", Rfc3339(FromProto(deployment.create_time()))},
           {"end_time", TimeOrEmpty(deployment.has_end_time(), deployment.end_time())},
+          {"late_time", TimeOrEmpty(deployment.has_late_time(), deployment.late_time())},
           {"never_sent", deployment.never_sent()},
           {"retry_of", deployment.retry_of()},
           {"destroys", deployment.destroys()},

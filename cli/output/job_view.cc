@@ -31,13 +31,12 @@ std::string Word(std::string name, size_t prefix) {
   return name;
 }
 
-// Returns the outcome in words: "timed out".
+}  // namespace
+
 std::string OutcomePhrase(v1::JobOutcome outcome) {
   if (outcome == v1::JOB_OUTCOME_UNKNOWN) return "unknown node";
   return absl::StrReplaceAll(OutcomeWord(outcome), {{"-", " "}});
 }
-
-}  // namespace
 
 Json ToJson(const v1::JobRecord::Final& final) {
   Json json = {{"outcome", OutcomeWord(final.outcome())}};
@@ -76,6 +75,7 @@ Json ToJson(const v1::Job& job) {
           {"submitted_by", job.submitted_by()},
           {"submit_time", Rfc3339(FromProto(job.submit_time()))},
           {"end_time", Rfc3339(FromProto(job.end_time()))},
+          {"late_time", job.has_late_time() ? Rfc3339(FromProto(job.late_time())) : ""},
           {"deadline", Rfc3339(FromProto(job.deadline()))},
           {"action", job.action()},
           {"argv", argv},

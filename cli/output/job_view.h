@@ -28,6 +28,9 @@ int64_t DoneCount(const v1::Job& job);
 // Returns "12 of 20 nodes done (1 failed), 6 running, 2 waiting".
 std::string SummaryLine(const v1::Job& job);
 
+// Returns the outcome in words: "timed out".
+std::string OutcomePhrase(v1::JobOutcome outcome);
+
 // Returns "exit code 2", "OUTPUTS_INVALID: ...", "refused: POLICY_REFUSED: ...", or an empty text
 // if the command exited with 0.
 std::string FailureText(const v1::JobRecord::Final& final);

@@ -90,7 +90,7 @@ var callers = map[string]roles{
 	musterv1.EnrollmentService_RemoveNode_FullMethodName:            direct,
 	musterv1.AttachService_ListAttached_FullMethodName:              operator | gateway,
 	musterv1.JobService_SubmitJob_FullMethodName:                    operator | gateway | jobs,
-	musterv1.JobService_GetJob_FullMethodName:                       operator | gateway,
+	musterv1.JobService_GetJob_FullMethodName:                       operator | gateway | jobs,
 	musterv1.JobService_ListJobs_FullMethodName:                     operator,
 	musterv1.AuditService_ListAuditRecords_FullMethodName:           operator,
 	musterv1.JobService_WatchJob_FullMethodName:                     operator | gateway | jobs,

@@ -54,6 +54,14 @@ Attempt AttemptOf(const v1::DeploymentNode& node) {
   }
 }
 
+bool MayReportLater(const v1::DeploymentNode& node) {
+  const v1::JobRecord::Final& final = node.final();
+  // A node has a reason for each of its own.
+  const bool timed_out = final.outcome() == v1::JOB_OUTCOME_TIMED_OUT &&
+                         (final.reason().empty() || final.reason() == "RECORD_REFUSED");
+  return timed_out || final.outcome() == v1::JOB_OUTCOME_INDETERMINATE;
+}
+
 void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {
   switch (record.record_case()) {
     case v1::JobRecord::kStarted:
@@ -63,6 +71,7 @@ void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {
       if (!node->has_outputs()) *node->mutable_outputs() = record.outputs();  // at most one
       break;
     case v1::JobRecord::kFinal:
+      if (MayReportLater(*node)) *node->mutable_earlier() = node->final();
       *node->mutable_final() = record.final();
       node->mutable_final()->clear_signature();
       // Outputs that the node did not sign may be of a relay. A node that was killed in between may

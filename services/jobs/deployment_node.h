@@ -22,6 +22,10 @@ enum class Attempt {
 // Returns kUnknown for a node without an outcome.
 Attempt AttemptOf(const v1::DeploymentNode& node);
 
+// Returns whether the outcome is that of the root relay, which gave up the node, and the node may
+// still report its own.
+bool MayReportLater(const v1::DeploymentNode& node);
+
 // Applies one record. The order of the records of a node is that of their sequence.
 void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node);
 

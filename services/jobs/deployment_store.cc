@@ -59,6 +59,18 @@ void MarkEnded(Connection& db, int64_t id) {
   db.Run("UPDATE deployments SET ended = 1 WHERE id = ?", id);
 }
 
+// As long as the root relay keeps a job by default (jobs.retention).
+constexpr absl::Duration kUnsettled = absl::Hours(24 * 7);
+
+bool AnyMayReportLater(Connection& db, int64_t id) {
+  Rows rows =
+      db.Query("SELECT message FROM deployment_nodes WHERE deployment = ? AND succeeded = 0", id);
+  while (rows.Next()) {
+    if (MayReportLater(Parsed<v1::DeploymentNode>(rows.Text()))) return true;
+  }
+  return false;
+}
+
 // Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
 // remove the history of others. The next ones follow with later deployments.
 void RemoveOldest(Connection& db, int64_t max_ended) {
@@ -353,8 +365,10 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
           if (ended.contains(name)) KeepReport(db, *message, node);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
-        message->set_state(v1::DEPLOYMENT_STATE_RUNNING);
-        message->clear_problem();
+        if (!message->has_end_time()) {  // not for late records
+          message->set_state(v1::DEPLOYMENT_STATE_RUNNING);
+          message->clear_problem();
+        }
         message->set_succeeded(CountSucceeded(db, id));
         if (response.has_job()) message->set_targets(response.job().targets());
       },
@@ -368,7 +382,11 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         message->set_targets(job.targets());
         message->set_succeeded(CountSucceeded(db, id));
         *message->mutable_end_time() = job.end_time();
+        if (job.has_late_time()) *message->mutable_late_time() = job.late_time();
         message->clear_problem();
+        const absl::Time until = FromProto(job.end_time()) + kUnsettled;
+        db.Run("UPDATE deployments SET unsettled_until = ? WHERE id = ?",
+               AnyMayReportLater(db, id) ? absl::ToUnixMicros(until) : 0, id);
         if (job.state() == v1::JOB_STATE_CANCELLED) {
           message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
         } else if (message->succeeded() == message->targets()) {
@@ -382,6 +400,54 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         }
       },
       true);
+}
+
+absl::StatusOr<std::vector<UnsettledDeployment>> DeploymentStore::ListUnsettled(absl::Time now,
+                                                                                int64_t id,
+                                                                                size_t limit) {
+  std::vector<UnsettledDeployment> list;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    Rows rows = db.Query(
+        "SELECT id, deployment, created_by, cancelled, job, message FROM deployments "
+        "WHERE unsettled_until > 0 AND unsettled_until > ? AND ended = 1 AND id > ? "
+        "ORDER BY id LIMIT ?",
+        absl::ToUnixMicros(now), id, limit);
+    while (rows.Next()) {
+      UnsettledDeployment& one = list.emplace_back();
+      one.id = rows.Int();
+      one.one.deployment = rows.Text();
+      one.one.creator = rows.Text();
+      one.one.cancelled = rows.Int() != 0;
+      one.job = rows.Text();
+      one.late_time = Parsed<v1::Deployment>(rows.Text()).late_time().SerializeAsString();
+    }
+    return absl::OkStatus();
+  }));
+  return list;
+}
+
+absl::Status DeploymentStore::EndUnsettled(const std::string& deployment, bool reopens) {
+  return database_.Write([&](Connection& db) -> absl::Status {
+    int64_t id = 0;
+    {
+      Rows rows = db.Query(
+          "SELECT id FROM deployments WHERE deployment = ? AND ended = 1 AND unsettled_until > 0",
+          deployment);
+      if (!rows.Next())
+        return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
+      id = rows.Int();
+    }
+    db.Run("UPDATE deployments SET unsettled_until = 0, ended = ? WHERE id = ?", !reopens, id);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status DeploymentStore::Reopen(const std::string& deployment) {
+  return EndUnsettled(deployment, /*reopens=*/true);
+}
+
+absl::Status DeploymentStore::Settle(const std::string& deployment) {
+  return EndUnsettled(deployment, /*reopens=*/false);
 }
 
 absl::Status DeploymentStore::EndCancelled(const std::string& deployment, absl::Time time) {

@@ -33,6 +33,14 @@ struct DeploymentOfCreator {
   bool cancelled = false;  // by an operator; it may still run
 };
 
+// A deployment that has ended without the outcome of a node, which may still arrive.
+struct UnsettledDeployment {
+  int64_t id = 0;
+  DeploymentOfCreator one;
+  std::string job;
+  std::string late_time;  // serialised: Job.late_time of which the records are stored
+};
+
 // Thread-safe; calls wait for the disk.
 class DeploymentStore {
  public:
@@ -107,10 +115,19 @@ class DeploymentStore {
   absl::Status AddRecords(const std::string& deployment, const v1::WatchJobResponse& response,
                           const ResolvedDeployment* content);
 
-  // Ends a deployment whose job has ended, in the state that follows from its nodes. That of a
-  // build that succeeded creates the version of its template in the same transaction
+  // Ends a deployment whose job has ended, in the state that follows from its nodes. If the own
+  // outcome of a node may still arrive (deployment_node.h), it is unsettled for seven days. That of
+  // a build that succeeded creates the version of its template in the same transaction
   // (built_version.h).
   absl::Status EndWithJob(const std::string& deployment, const v1::Job& job);
+
+  // Returns unsettled deployments, the oldest first, from the one after `id` on.
+  absl::StatusOr<std::vector<UnsettledDeployment>> ListUnsettled(absl::Time now, int64_t id,
+                                                                 size_t limit);
+  // An unsettled deployment is open again, to store the late records of its job; or no outcome will
+  // arrive. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if there is none.
+  absl::Status Reopen(const std::string& deployment);
+  absl::Status Settle(const std::string& deployment);
 
   // Ends a cancelled deployment whose command will not run.
   absl::Status EndCancelled(const std::string& deployment, absl::Time time);
@@ -121,6 +138,7 @@ class DeploymentStore {
                     absl::Time time);
 
  private:
+  absl::Status EndUnsettled(const std::string& deployment, bool reopens);
   absl::Status Change(
       const std::string& deployment,
       absl::FunctionRef<void(sqlite::Connection& db, int64_t id, v1::Deployment* message)> change,

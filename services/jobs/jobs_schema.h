@@ -127,9 +127,16 @@ CREATE TABLE secret_reads (
 ) WITHOUT ROWID;
 )sql";
 
+inline constexpr const char* kJobsVersion10 = R"sql(
+-- Until when the outcome of a node that was given up may arrive; 0: every node has its own.
+ALTER TABLE deployments ADD COLUMN unsettled_until INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX deployments_unsettled ON deployments (id) WHERE unsettled_until > 0;
+)sql";
+
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
-                                              kJobsVersion4, kJobsVersion5, kJobsVersion6};
+                                              kJobsVersion4, kJobsVersion5, kJobsVersion6,
+                                              kJobsVersion10};
 
 }  // namespace muster
 

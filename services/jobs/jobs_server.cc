@@ -32,6 +32,7 @@
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/jobs_schema.h"
+#include "services/jobs/late_outcomes.h"
 #include "services/jobs/secret_reads.h"
 #include "services/jobs/secret_service.h"
 #include "services/jobs/secret_sources.h"
@@ -94,6 +95,9 @@ class Assembly : public JobsServer {
              [this](const std::string& creator) { return revocations_.list().Contains(creator); },
              clock_, timers_, following_},
             kMaxFollowed),
+        late_({deployments_, [this] { return relay_.Get(); },
+               [this](DeploymentOfCreator deployment) { runner_.Add(std::move(deployment)); },
+               clock_, timers_, following_}),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
         deployment_service_(host_.Runtime(requests_),
                             {documents_, deployments_, sources_, host_.Runtime(vault_calls_),
@@ -161,6 +165,7 @@ class Assembly : public JobsServer {
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
+  LateOutcomes late_;
   TemplateService templates_;
   DeploymentService deployment_service_;
   ConformanceService conformance_service_;
@@ -197,6 +202,7 @@ absl::Status Assembly::Begin() {
                                              },
                                              timers_, threads_.background());
   RETURN_IF_ERROR(runner_.Start());
+  late_.Start();
   RETURN_IF_ERROR(Serve());
   renewal_.Start(kFirstRenewal);
   KeepVaultSession();

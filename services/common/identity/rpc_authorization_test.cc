@@ -81,7 +81,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.AttachService/Attach", "rn"},
     {"/muster.v1.AttachService/ListAttached", "og"},
     {"/muster.v1.JobService/SubmitJob", "ogj"},
-    {"/muster.v1.JobService/GetJob", "og"},
+    {"/muster.v1.JobService/GetJob", "ogj"},
     {"/muster.v1.JobService/ListJobs", "o"},
     {"/muster.v1.JobService/WatchJob", "ogj"},
     {"/muster.v1.JobService/CancelJob", "ogj"},

@@ -77,6 +77,22 @@ void ScriptedRelay::End(const std::string& job, v1::JobState state) {
   changed_.NotifyAll();
 }
 
+void ScriptedRelay::AddLateRecord(const std::string& job, v1::JobRecord record) {
+  AddRecord(job, std::move(record));
+  MutexLock lock(mutex_);
+  v1::Job& late = jobs_[job].job;
+  late.mutable_late_time()->set_seconds(late.late_time().seconds() + 1);
+}
+
+grpc::Status ScriptedRelay::GetJob(grpc::ServerContext* /*context*/,
+                                   const v1::GetJobRequest* request, v1::Job* response) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(request->job());
+  if (found == jobs_.end()) return ToGrpc(errors::JobNotFound(request->job()));
+  *response = found->second.job;
+  return grpc::Status::OK;
+}
+
 void ScriptedRelay::Forget(const std::string& job) {
   MutexLock lock(mutex_);
   jobs_.erase(job);

@@ -40,6 +40,8 @@ class ScriptedRelay final : public v1::JobService::Service {
   // Adds a record to a job; the position is its number.
   void AddRecord(const std::string& job, v1::JobRecord record);
   void End(const std::string& job, v1::JobState state);
+  // Adds a record of a node that was given up, after the end.
+  void AddLateRecord(const std::string& job, v1::JobRecord record);
   void Forget(const std::string& job);
   // Ends the streams of all watchers.
   void CutWatches();
@@ -59,6 +61,8 @@ class ScriptedRelay final : public v1::JobService::Service {
 
   grpc::Status SubmitJob(grpc::ServerContext* context, const v1::SubmitJobRequest* request,
                          v1::Job* response) override;
+  grpc::Status GetJob(grpc::ServerContext* context, const v1::GetJobRequest* request,
+                      v1::Job* response) override;
   grpc::Status CancelJob(grpc::ServerContext* context, const v1::CancelJobRequest* request,
                          v1::Job* response) override;
   // Creates the job of a submission if it is new.

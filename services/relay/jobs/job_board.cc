@@ -35,7 +35,10 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const 
                            board->fleet_, board->table_));
   board->writer_ = std::make_unique<JobWriter>(
       JobWriter::Parts{parts.files, parts.clock, parts.dispatcher, board->table_, board->watchers_,
-                       board->inbox_, parts.timers, parts.executor, board->options_.verify});
+                       board->inbox_, parts.timers, parts.executor, board->options_.verify,
+                       [b = board.get()](const std::string& folder) {
+                         return ReopenJob(b->files_, folder, b->options_.max_output, b->fleet_);
+                       }});
   return board;
 }
 

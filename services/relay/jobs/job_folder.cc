@@ -1,6 +1,7 @@
 #include "services/relay/jobs/job_folder.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -23,7 +24,8 @@ enum Kind : char {
   kWithdrawn = 'w',  // nothing, as the next: the cancellation had no effect
   kSubmissionAudited = 's',
   kCancellationAudited = 'x',
-  kEnded = 'e',  // where the records end (i64, little-endian), Job
+  kAbandoned = 'b',  // names, a line each: of the end that follows
+  kEnded = 'e',      // where the records end (i64, little-endian), Job
 };
 
 // A command has 128 KiB and a chain of 16 KiB (jobs.proto).
@@ -59,8 +61,15 @@ absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::str
   return entry.size() > 1 ? journal.Append(entry) : absl::OkStatus();
 }
 
+struct Reading {
+  StoredJob stored;
+  bool accepted = false;
+  std::vector<std::string> abandoned;  // of the end that follows
+};
+
 // False if it is no entry.
-bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
+bool ReadEntry(std::string_view entry, Reading* reading) {
+  StoredJob* const stored = &reading->stored;
   const char kind = entry[0];
   std::string_view body = entry.substr(1);
   const auto parse = [&](google::protobuf::MessageLite& message) {
@@ -84,7 +93,7 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
       }
       return true;
     case kAccepted:
-      *accepted = true;
+      reading->accepted = true;
       return parse(stored->job);
     case kCancelled:
       if (!read_number(cancelled_at)) return false;
@@ -103,8 +112,14 @@ bool ReadEntry(std::string_view entry, StoredJob* stored, bool* accepted) {
     case kCancellationAudited:
       stored->audit.has_cancellation = true;
       return true;
+    case kAbandoned:
+      for (const absl::string_view name : absl::StrSplit(ToAbsl(body), '\n', absl::SkipEmpty())) {
+        reading->abandoned.emplace_back(name);
+      }
+      return true;
     case kEnded:
       if (!read_number(stored->records_end)) return false;
+      stored->abandoned = std::exchange(reading->abandoned, {});
       stored->ended = true;
       return parse(stored->job);
     default:
@@ -163,16 +178,14 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Create(
 }
 
 absl::StatusOr<StoredJob> JobFolder::Read(FileOps& files, const std::string& path) {
-  StoredJob stored;
-  bool accepted = false;
+  Reading reading;
   const auto end = Journal::Read(files, JobPath(path), [&](std::string_view entry, int64_t) {
-    return ReadEntry(entry, &stored, &accepted) ? absl::OkStatus()
-                                                : errors::JobDamaged(JobPath(path));
+    return ReadEntry(entry, &reading) ? absl::OkStatus() : errors::JobDamaged(JobPath(path));
   });
   if (absl::IsNotFound(end.status())) return errors::JobUnfinished(path);
   if (!end.ok()) return end.status();
-  if (!accepted) return errors::JobUnfinished(path);
-  return stored;
+  if (!reading.accepted) return errors::JobUnfinished(path);
+  return std::move(reading.stored);
 }
 
 absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
@@ -205,12 +218,14 @@ absl::Status JobFolder::MarkAudited(bool cancellation) {
   return Append(std::string(1, cancellation ? kCancellationAudited : kSubmissionAudited));
 }
 
-absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end) {
+absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end,
+                                  const std::vector<std::string>& abandoned) {
   MutexLock lock(mutex_);
   if (cancellation_ && !cancellation_stored_) {
     RETURN_IF_ERROR(journal_->Append(std::string(1, kWithdrawn)));
     cancellation_.reset();
   }
+  RETURN_IF_ERROR(AppendNames(*journal_, kAbandoned, abandoned));
   RETURN_IF_ERROR(Append(EntryWithNumber(kEnded, records_end) + job.SerializeAsString()));
   ended_ = true;
   return absl::OkStatus();

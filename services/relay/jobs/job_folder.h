@@ -53,7 +53,8 @@ struct StoredJob {
   bool cancelled = false;
   AuditState audit;
   bool ended = false;
-  int64_t records_end = 0;  // the end of the records of a finished job
+  int64_t records_end = 0;             // the end of the records of a finished job
+  std::vector<std::string> abandoned;  // as MarkEnded
 };
 
 // The writer of the journal `job`, while a job runs. After MarkEnded it writes nothing, and another
@@ -79,8 +80,10 @@ class JobFolder {
   // The audit log has the record of the submission, or of the cancellation.
   absl::Status MarkAudited(bool cancellation);
   // Withdraws a cancellation that was written, and whose MarkCancelled failed: its caller did not
-  // cancel the job.
-  absl::Status MarkEnded(const v1::Job& job, int64_t records_end);
+  // cancel the job. `abandoned`: the nodes whose own outcome may arrive later; then the job is
+  // opened and ended again.
+  absl::Status MarkEnded(const v1::Job& job, int64_t records_end,
+                         const std::vector<std::string>& abandoned = {});
 
  private:
   JobFolder(std::unique_ptr<Journal> journal, std::optional<Cancellation> stored)

@@ -21,7 +21,8 @@ namespace {
 
 class Loader {
  public:
-  Loader(FileOps& files, int64_t max_output, const RunningJob::Fleet& fleet, JobTable& table)
+  // `table` may be null for Reopen.
+  Loader(FileOps& files, int64_t max_output, const RunningJob::Fleet& fleet, JobTable* table)
       : files_(files), max_output_(max_output), fleet_(fleet), table_(table) {}
 
   absl::Status Load(const std::string& id, const std::string& folder) {
@@ -33,21 +34,40 @@ class Loader {
     entry.job = stored->job;
     entry.end = stored->records_end;
     entry.audit = stored->audit;
-    if (stored->ended) {
+    entry.abandoned = JobTable::SetOf(stored->abandoned);
+    const bool ended = stored->ended;
+    std::shared_ptr<RunningJob> late;
+    if (ended && HasLateRecords(*stored, folder)) {
+      ASSIGN_OR_RETURN(late, Reopen(folder));
+    }
+    if (ended) {
       // It was removed, and the audit log lacks its records (JobTable).
       entry.has_output = !absl::IsNotFound(files_.Stat(RecordsPath(folder)).status());
       CancelAbandoned(*std::move(stored), folder);
     } else {
-      ASSIGN_OR_RETURN(entry.running, Resume(*std::move(stored), folder));
+      ASSIGN_OR_RETURN(entry.running, Resume(*std::move(stored), folder, /*is_late=*/false));
     }
     const auto running = entry.running;
-    table_.Insert(id, std::move(entry));
+    table_->Insert(id, std::move(entry));
+    if (late != nullptr) table_->Reopen(id, std::move(late));
     if (running != nullptr) running->Continue();
     return absl::OkStatus();
   }
 
+  absl::StatusOr<std::shared_ptr<RunningJob>> Reopen(const std::string& folder) {
+    ASSIGN_OR_RETURN(auto stored, JobFolder::Read(files_, folder));
+    return Resume(std::move(stored), folder, /*is_late=*/true);
+  }
+
  private:
-  absl::StatusOr<std::shared_ptr<RunningJob>> Resume(StoredJob stored, const std::string& folder) {
+  // An earlier process had opened it again, and did not end it.
+  bool HasLateRecords(const StoredJob& stored, const std::string& folder) const {
+    const auto found = files_.Stat(RecordsPath(folder));
+    return found.ok() && found->size > stored.records_end;
+  }
+
+  absl::StatusOr<std::shared_ptr<RunningJob>> Resume(StoredJob stored, const std::string& folder,
+                                                     bool is_late) {
     ASSIGN_OR_RETURN(auto job_folder, JobFolder::Open(files_, folder));
     ASSIGN_OR_RETURN(auto request, ReadJobRequest(std::move(stored.request)));
     JobState state(PlanOf(request, stored.job, std::move(stored.targets), max_output_));
@@ -57,7 +77,7 @@ class Loader {
     if (stored.cancelled) state.SetCancelled();
     state.SetResumed();
     return std::make_shared<RunningJob>(fleet_, std::move(request), std::move(state),
-                                        std::move(job_folder), std::move(log));
+                                        std::move(job_folder), std::move(log), is_late);
   }
 
   // A finished job may still run on nodes that the root relay gave up.
@@ -85,16 +105,22 @@ class Loader {
   FileOps& files_;
   const int64_t max_output_;
   const RunningJob::Fleet& fleet_;
-  JobTable& table_;
+  JobTable* const table_;
 };
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<RunningJob>> ReopenJob(FileOps& files, const std::string& folder,
+                                                      int64_t max_output,
+                                                      const RunningJob::Fleet& fleet) {
+  return Loader(files, max_output, fleet, nullptr).Reopen(folder);
+}
 
 absl::Status LoadJobs(FileOps& files, const std::string& folder, int64_t max_output,
                       const RunningJob::Fleet& fleet, JobTable& table) {
   RETURN_IF_ERROR(MakeFolders(files, folder));
   ASSIGN_OR_RETURN(const auto listed, files.List(folder));
-  Loader loader(files, max_output, fleet, table);
+  Loader loader(files, max_output, fleet, &table);
   for (const FolderEntry& entry : listed) {
     if (entry.type != FileType::kFolder) continue;
     const std::string& id = entry.name;

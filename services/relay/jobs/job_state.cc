@@ -375,9 +375,11 @@ std::vector<std::string> JobState::Abandoned() const {
 }
 
 void JobState::SetEnd(absl::Time end) { ToProto(end, plan_.job.mutable_end_time()); }
+void JobState::SetLate(absl::Time time) { ToProto(time, plan_.job.mutable_late_time()); }
 
 v1::Job JobState::Describe() const {
   v1::Job job = plan_.job;
+  job.clear_outcomes();  // of a job that had ended
   const v1::JobState ended = cancelled_ ? v1::JOB_STATE_CANCELLED : v1::JOB_STATE_ENDED;
   job.set_state(open_ > 0 ? v1::JOB_STATE_RUNNING : ended);
   if (open_ > 0) ToProto(latest_end_, job.mutable_deadline());

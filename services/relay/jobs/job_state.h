@@ -104,6 +104,7 @@ class JobState {
   v1::Job Describe() const;
   void SetCancelled() { cancelled_ = true; }
   void SetEnd(absl::Time end);
+  void SetLate(absl::Time time);
   const Plan& plan() const { return plan_; }
 
  private:

@@ -88,7 +88,7 @@ std::shared_ptr<RunningJob> JobTable::FindRunning(const std::string& id) const {
 std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> JobTable::Running() const {
   std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> running;
   MutexLock lock(mutex_);
-  if (running_ == 0) return running;
+  if (running_ + late_ == 0) return running;
   for (const auto& [id, entry] : jobs_) {
     if (entry.running != nullptr) running.emplace_back(id, entry.running);
   }
@@ -109,15 +109,41 @@ std::vector<JobTable::Entry> JobTable::List(const std::string& before, size_t li
   return entries;
 }
 
-void JobTable::Finish(const std::string& id, v1::Job job, int64_t end) {
+void JobTable::Finish(const std::string& id, v1::Job job, int64_t end,
+                      const std::vector<std::string>& abandoned) {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(id);
   if (found == jobs_.end() || found->second.running == nullptr) return;
-  CountOf(found->second.job.submitted_by(), -1);
+  // Reopen did not count it.
+  if (found->second.running->is_late()) {
+    --late_;
+  } else {
+    CountOf(found->second.job.submitted_by(), -1);
+    --running_;
+  }
   found->second.job = std::move(job);
   found->second.end = end;
+  found->second.abandoned = SetOf(abandoned);
   found->second.running.reset();
-  --running_;
+}
+
+std::optional<std::string> JobTable::FindAbandoned(const std::string& id,
+                                                   const std::string& node) const {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end()) return std::nullopt;
+  const Entry& entry = found->second;
+  const bool waits = entry.running == nullptr && entry.has_output && entry.abandoned != nullptr &&
+                     entry.abandoned->contains(node);
+  return waits ? std::optional(entry.folder) : std::nullopt;
+}
+
+void JobTable::Reopen(const std::string& id, std::shared_ptr<RunningJob> running) {
+  MutexLock lock(mutex_);
+  const auto found = jobs_.find(id);
+  if (found == jobs_.end() || found->second.running != nullptr) return;
+  found->second.running = std::move(running);
+  ++late_;
 }
 
 void JobTable::SetCancelled(const std::string& id, const std::string& by, absl::Time at) {

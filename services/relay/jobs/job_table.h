@@ -42,6 +42,8 @@ class JobTable {
     std::shared_ptr<RunningJob> running;  // null if it is finished
     int64_t end = 0;                      // of the records of a finished job
     bool has_output = true;               // false: only its audit records are missing
+    // The nodes of a finished job whose own outcome may arrive later; null: none.
+    std::shared_ptr<const std::set<std::string>> abandoned;
     AuditState audit;
 
     // Returns the job as it is now.
@@ -73,6 +75,11 @@ class JobTable {
   absl::StatusOr<Entry> Find(const std::string& id) const;
   // The same, also for a job without output.
   absl::StatusOr<Entry> FindStored(const std::string& id) const;
+  static std::shared_ptr<const std::set<std::string>> SetOf(const std::vector<std::string>& names) {
+    if (names.empty()) return nullptr;
+    return std::make_shared<const std::set<std::string>>(names.begin(), names.end());
+  }
+
   // Returns the running job with this id; null if there is none.
   std::shared_ptr<RunningJob> FindRunning(const std::string& id) const;
   std::vector<std::pair<std::string, std::shared_ptr<RunningJob>>> Running() const;
@@ -80,7 +87,12 @@ class JobTable {
   // is empty or unknown).
   std::vector<Entry> List(const std::string& before, size_t limit) const;
 
-  void Finish(const std::string& id, v1::Job job, int64_t end);
+  void Finish(const std::string& id, v1::Job job, int64_t end,
+              const std::vector<std::string>& abandoned = {});
+  // Returns the folder of a finished job with output whose node `node` is abandoned.
+  std::optional<std::string> FindAbandoned(const std::string& id, const std::string& node) const;
+  // The finished job runs again, for late records. It does not count as one of its submitter.
+  void Reopen(const std::string& id, std::shared_ptr<RunningJob> running);
   // The job was cancelled by this URI.
   void SetCancelled(const std::string& id, const std::string& by, absl::Time at);
   // The audit log has the record of the submission, or of the cancellation. Returns the job; none
@@ -109,6 +121,7 @@ class JobTable {
   std::set<std::pair<int64_t, std::string>> by_time_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<int64_t, std::string>> without_output_ ABSL_GUARDED_BY(mutex_);
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t late_ ABSL_GUARDED_BY(mutex_) = 0;  // reopened
   // Running and reserved jobs by their submitter.
   std::map<std::string, int64_t> of_submitter_ ABSL_GUARDED_BY(mutex_);
 };

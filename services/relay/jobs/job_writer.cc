@@ -12,6 +12,11 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
 
+// How long a late job waits for the next record, and how many are open at a time: each is read from
+// the disk.
+constexpr absl::Duration kLateIdle = absl::Seconds(10);
+constexpr size_t kMaxLate = 4;
+
 // A failed write is repeated after this time.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
@@ -62,9 +67,13 @@ void JobWriter::Begin(Round& round) {
 
 void JobWriter::End(Round round) {
   Ack(round.work.batches);
+  unopened_.clear();
   for (RecordInbox::Batch& batch : round.work.batches) batch.done();
   for (const auto& [id, job] : parts_.table.Running()) {
-    if (job->ended()) Finish(id, *job);
+    const auto late = late_.find(id);
+    const bool waits =
+        late != late_.end() && parts_.clock.MonotonicNow() < late->second + kLateIdle;
+    if (job->ended() && !waits) Finish(id, *job);
   }
   if (round.tick) RemoveOld();
 }
@@ -89,10 +98,29 @@ void JobWriter::DropUnsigned(v1::JobRecords* records) {
 }
 
 void JobWriter::Receive(const v1::JobRecord& record) {
-  if (const auto job = parts_.table.FindRunning(record.job()); job != nullptr) {
+  auto job = parts_.table.FindRunning(record.job());
+  if (job == nullptr) job = FindLate(record);
+  if (job != nullptr) {
+    if (job->is_late()) late_[record.job()] = parts_.clock.MonotonicNow();
     return job->Receive(record);
   }
   if (record.has_final()) parts_.dispatcher.Finish(record.job(), record.node());
+}
+
+std::shared_ptr<RunningJob> JobWriter::FindLate(const v1::JobRecord& record) {
+  if (parts_.reopen == nullptr || unopened_.contains(record.job())) return nullptr;
+  const auto folder = parts_.table.FindAbandoned(record.job(), record.node());
+  if (!folder) return nullptr;
+  absl::StatusOr<std::shared_ptr<RunningJob>> job = absl::UnavailableError("too many are open");
+  if (late_.size() < kMaxLate) job = parts_.reopen(*folder);
+  if (job.ok()) {
+    parts_.table.Reopen(record.job(), *job);
+    return *std::move(job);
+  }
+  LogLimited(LogLevel::kWarning, "a late record of a job is not accepted", record.node(),
+             {{"job", record.job()}, {"node", record.node()}, {"error", job.status()}});
+  if (!absl::IsDataLoss(job.status())) unopened_.insert(record.job());
+  return nullptr;
 }
 
 // Returns false if some records are not stored, to be called again.
@@ -105,7 +133,7 @@ bool JobWriter::StoreAll() {
       return false;
     }
     // The watchers of a job that has ended are woken when its end is stored.
-    if (*stored && !job->ended()) parts_.watchers.Wake(id);
+    if (*stored && (job->is_late() || !job->ended())) parts_.watchers.Wake(id);
   }
   return true;
 }
@@ -115,7 +143,7 @@ bool JobWriter::StoreAll() {
 void JobWriter::Ack(const std::deque<RecordInbox::Batch>& batches) {
   for (const RecordInbox::Batch& batch : batches) {
     for (const v1::JobRecord& record : batch.records.records()) {
-      if (parts_.table.IsUnread(record.job())) continue;
+      if (parts_.table.IsUnread(record.job()) || unopened_.contains(record.job())) continue;
       const auto job = parts_.table.FindRunning(record.job());
       acks_.Add(record, job == nullptr ? record.sequence() : job->Reached(record.node()));
     }
@@ -130,7 +158,8 @@ void JobWriter::Finish(const std::string& id, RunningJob& job) {
     return Log(LogLevel::kError, "the end of a job cannot be stored; trying again",
                {{"job", id}, {"error", finished.status()}});
   }
-  parts_.table.Finish(id, *std::move(finished), job.end());
+  late_.erase(id);
+  parts_.table.Finish(id, *std::move(finished), job.end(), job.Abandoned());
   parts_.watchers.Wake(id);
 }
 

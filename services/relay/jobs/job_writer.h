@@ -4,11 +4,14 @@
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
@@ -28,6 +31,9 @@ namespace muster {
 // to store with one sync each, acks, and ends jobs. Also ends what time decides, every half second.
 // A full disk is retried after a second: no records are read meanwhile.
 //
+// The outcome of a node that a job gave up may arrive after the end of the job. The job is then
+// opened again, until it has got no record for 10 s.
+//
 // One task on the executor runs the rounds, and waits for the disk: the executor has a thread for
 // it. The other methods are called by its owner, and no state is shared with another thread.
 class JobWriter {
@@ -44,6 +50,8 @@ class JobWriter {
     Executor& executor;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
+    // Opens a finished job again (ReopenJob); null: late records are dropped.
+    std::function<absl::StatusOr<std::shared_ptr<RunningJob>>(const std::string& folder)> reopen;
   };
 
   explicit JobWriter(Parts parts);
@@ -61,6 +69,8 @@ class JobWriter {
   void End(Round round);
   void DropUnsigned(v1::JobRecords* records);
   void Receive(const v1::JobRecord& record);
+  // Returns the finished job that gave up the node of the record, opened again; null: none did.
+  std::shared_ptr<RunningJob> FindLate(const v1::JobRecord& record);
   bool StoreAll();
   void Ack(const std::deque<RecordInbox::Batch>& batches);
   void Finish(const std::string& id, RunningJob& job);
@@ -69,7 +79,11 @@ class JobWriter {
   const Parts parts_;
   PendingAcks acks_;
   std::optional<Round> round_;  // whose records are not stored yet
-  absl::Duration tick_at_;      // monotonic, as the next
+  // The late jobs that are open, and when each got its last record (monotonic).
+  std::map<std::string, absl::Duration> late_;
+  // The jobs of the current round that could not be opened again: their records must not be acked.
+  std::set<std::string> unopened_;
+  absl::Duration tick_at_;  // monotonic, as the next
   absl::Duration retry_at_ = -absl::InfiniteDuration();
   ScheduledTask task_;
 };

@@ -13,6 +13,9 @@
 namespace muster {
 namespace {
 
+// Of one job: each is in memory until the job is removed.
+constexpr size_t kMaxAbandoned = 1'000;
+
 // Another attempt would fail too, and delay every other job.
 bool IsPermanent(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
@@ -36,11 +39,13 @@ std::string WhyUnknown(const TopologyView& topology, const RunningJob::Explanati
 }  // namespace
 
 RunningJob::RunningJob(Fleet fleet, JobRequest request, JobState state,
-                       std::unique_ptr<JobFolder> folder, std::unique_ptr<Journal> log)
+                       std::unique_ptr<JobFolder> folder, std::unique_ptr<Journal> log,
+                       bool is_late)
     : fleet_(fleet),
       id_(state.plan().job.job()),
       request_(std::move(request)),
       folder_(std::move(folder)),
+      is_late_(is_late),
       log_(std::move(log)),
       state_(std::move(state)),
       end_(log_->end()) {}
@@ -84,7 +89,7 @@ void RunningJob::Receive(v1::JobRecord record) {
   auto accepted = state_.Receive(std::move(record));
   const bool final = !accepted.empty() && accepted.back().has_final();
   if (final) fleet_.dispatcher.Finish(id_, accepted.back().node());
-  if (!accepted.empty() && accepted.front().has_started()) {
+  if (!is_late_ && !accepted.empty() && accepted.front().has_started()) {
     fleet_.dispatcher.MarkStarted(id_, accepted.front().node());
   }
   AddPending(std::move(accepted));
@@ -130,7 +135,7 @@ void RunningJob::Tick() {
 v1::Job RunningJob::Describe() const {
   MutexLock lock(mutex_);
   v1::Job job = state_.Describe();
-  job.set_state(v1::JOB_STATE_RUNNING);
+  if (!is_late_) job.set_state(v1::JOB_STATE_RUNNING);
   return job;
 }
 
@@ -179,11 +184,18 @@ absl::StatusOr<v1::Job> RunningJob::Finish() {
   v1::Job job;
   {
     MutexLock lock(mutex_);
-    state_.SetEnd(fleet_.clock.Now());
+    is_late_ ? state_.SetLate(fleet_.clock.Now()) : state_.SetEnd(fleet_.clock.Now());
     job = state_.Describe();
   }
-  RETURN_IF_ERROR(folder_->MarkEnded(job, end()));
+  RETURN_IF_ERROR(folder_->MarkEnded(job, end(), Abandoned()));
   return job;
+}
+
+std::vector<std::string> RunningJob::Abandoned() const {
+  MutexLock lock(mutex_);
+  std::vector<std::string> nodes = state_.Abandoned();
+  if (nodes.size() > kMaxAbandoned) nodes.resize(kMaxAbandoned);
+  return nodes;
 }
 
 JobRoutes RunningJob::Routes() const {

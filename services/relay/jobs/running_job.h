@@ -45,7 +45,11 @@ class RunningJob {
   using Explanations = std::map<std::string, std::string, std::less<>>;
 
   RunningJob(Fleet fleet, JobRequest request, JobState state, std::unique_ptr<JobFolder> folder,
-             std::unique_ptr<Journal> log);
+             std::unique_ptr<Journal> log, bool is_late = false);
+
+  // Returns whether it had ended, and was opened again for records of nodes that it had given up.
+  // Nothing is dispatched for it.
+  bool is_late() const { return is_late_; }
 
   // Dispatches a new job, and ends its unknown targets.
   void Start(const Explanations& explanations = {});
@@ -69,7 +73,8 @@ class RunningJob {
   void OnRelaysChanged(const std::map<std::string, bool>& relays);
   void Tick();
 
-  // Returns the job with its current counts. It is running until its end is stored.
+  // Returns the job with its current counts. It is running until its end is stored, unless it is
+  // late.
   v1::Job Describe() const;
   // Returns the sequence up to which the records of the node are stored, after a Store.
   int64_t Reached(std::string_view node) const;
@@ -83,6 +88,8 @@ class RunningJob {
   absl::StatusOr<bool> Store();
   // Stores the end of the job, and returns it.
   absl::StatusOr<v1::Job> Finish();
+  // Returns the nodes whose own outcome may arrive later, at most 1,000.
+  std::vector<std::string> Abandoned() const;
 
  private:
   JobRoutes Routes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -93,6 +100,7 @@ class RunningJob {
   const std::string id_;
   const JobRequest request_;
   const std::unique_ptr<JobFolder> folder_;
+  const bool is_late_;
   Mutex log_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // held while the disk is written
   const std::unique_ptr<Journal> log_ ABSL_GUARDED_BY(log_mutex_);
   std::vector<v1::JobRecord> storing_ ABSL_GUARDED_BY(log_mutex_);

@@ -705,7 +705,9 @@ type Deployment struct {
 	// the command is for all nodes: it names none.
 	SilentNodes []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
 	// It is the build of its template. Its action is "build".
-	Build         *DeploymentBuild `protobuf:"bytes,28,opt,name=build,proto3" json:"build,omitempty"`
+	Build *DeploymentBuild `protobuf:"bytes,28,opt,name=build,proto3" json:"build,omitempty"`
+	// As Job.late_time: the outcome of a node arrived after the end, and may have changed `state`.
+	LateTime      *timestamppb.Timestamp `protobuf:"bytes,44,opt,name=late_time,json=lateTime,proto3" json:"late_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -936,6 +938,13 @@ func (x *Deployment) GetBuild() *DeploymentBuild {
 	return nil
 }
 
+func (x *Deployment) GetLateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LateTime
+	}
+	return nil
+}
+
 type DeploymentBuild struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Repository string                 `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
@@ -1059,8 +1068,10 @@ type DeploymentNode struct {
 	// Only if the records are those that the node signed (`final.records_verified`).
 	Outputs *JobRecord_Outputs `protobuf:"bytes,4,opt,name=outputs,proto3" json:"outputs,omitempty"`
 	// The deployment that retries it on this node, and the latest one that destroys it here.
-	RetriedBy     string `protobuf:"bytes,5,opt,name=retried_by,json=retriedBy,proto3" json:"retried_by,omitempty"`
-	DestroyedBy   string `protobuf:"bytes,6,opt,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
+	RetriedBy   string `protobuf:"bytes,5,opt,name=retried_by,json=retriedBy,proto3" json:"retried_by,omitempty"`
+	DestroyedBy string `protobuf:"bytes,6,opt,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
+	// The outcome of the root relay, which had given up the node, before that of the node arrived.
+	Earlier       *JobRecord_Final `protobuf:"bytes,7,opt,name=earlier,proto3" json:"earlier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1135,6 +1146,13 @@ func (x *DeploymentNode) GetDestroyedBy() string {
 		return x.DestroyedBy
 	}
 	return ""
+}
+
+func (x *DeploymentNode) GetEarlier() *JobRecord_Final {
+	if x != nil {
+		return x.Earlier
+	}
+	return nil
 }
 
 type GetDeploymentRequest struct {
@@ -1416,7 +1434,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
-	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xd2\b\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\x8b\t\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1454,7 +1472,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\x12<\n" +
 	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12!\n" +
 	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\x120\n" +
-	"\x05build\x18\x1c \x01(\v2\x1a.muster.v1.DeploymentBuildR\x05build\"z\n" +
+	"\x05build\x18\x1c \x01(\v2\x1a.muster.v1.DeploymentBuildR\x05build\x127\n" +
+	"\tlate_time\x18, \x01(\v2\x1a.google.protobuf.TimestampR\blateTime\"z\n" +
 	"\x0fDeploymentBuild\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
@@ -1465,7 +1484,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
 	"deployment\x120\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\x8b\x02\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\xc1\x02\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
@@ -1474,7 +1493,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\aoutputs\x18\x04 \x01(\v2\x1c.muster.v1.JobRecord.OutputsR\aoutputs\x12\x1d\n" +
 	"\n" +
 	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
-	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\"\x93\x01\n" +
+	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\x124\n" +
+	"\aearlier\x18\a \x01(\v2\x1a.muster.v1.JobRecord.FinalR\aearlier\"\x93\x01\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1573,27 +1593,29 @@ var file_muster_v1_deployments_proto_depIdxs = []int32{
 	9,  // 19: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
 	17, // 20: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
 	8,  // 21: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
-	22, // 22: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
-	0,  // 23: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
-	21, // 24: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	23, // 25: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	24, // 26: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	7,  // 27: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 28: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	6,  // 29: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	11, // 30: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	12, // 31: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	13, // 32: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 33: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	7,  // 34: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	7,  // 35: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	14, // 36: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	7,  // 37: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	33, // [33:38] is the sub-list for method output_type
-	28, // [28:33] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	21, // 22: muster.v1.Deployment.late_time:type_name -> google.protobuf.Timestamp
+	22, // 23: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
+	0,  // 24: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	21, // 25: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	23, // 26: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	24, // 27: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	23, // 28: muster.v1.DeploymentNode.earlier:type_name -> muster.v1.JobRecord.Final
+	7,  // 29: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 30: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 31: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	11, // 32: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	12, // 33: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	13, // 34: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 35: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 36: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 37: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	14, // 38: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 39: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	35, // [35:40] is the sub-list for method output_type
+	30, // [30:35] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }

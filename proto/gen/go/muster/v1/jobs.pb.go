@@ -882,7 +882,10 @@ type Job struct {
 	// The latest time at which the job ends: for each target that started the command its start, the time limit and 10 s.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// As signed: the image of the container that runs the command; empty for a command on the node itself.
-	Image         string `protobuf:"bytes,17,opt,name=image,proto3" json:"image,omitempty"`
+	Image string `protobuf:"bytes,17,opt,name=image,proto3" json:"image,omitempty"`
+	// After `end_time`: the time of the last record of a node that arrived although the root relay had given the node up
+	// (TIMED_OUT, INDETERMINATE). Its own outcome replaces that of the root relay in the counts. Unset: none did.
+	LateTime      *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=late_time,json=lateTime,proto3" json:"late_time,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1034,6 +1037,13 @@ func (x *Job) GetImage() string {
 		return x.Image
 	}
 	return ""
+}
+
+func (x *Job) GetLateTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LateTime
+	}
+	return nil
 }
 
 type JobOutcomeCount struct {
@@ -2944,7 +2954,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x05actor\x18\x02 \x01(\tR\x05actor\x12;\n" +
 	"\n" +
 	"submission\x18\x03 \x01(\v2\x1b.muster.v1.SubmitJobRequestR\n" +
-	"submission\"\xde\x04\n" +
+	"submission\"\x97\x05\n" +
 	"\x03Job\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12!\n" +
 	"\fsubmitted_by\x18\x02 \x01(\tR\vsubmittedBy\x12;\n" +
@@ -2964,7 +2974,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\foutput_bytes\x18\x0e \x01(\x03R\voutputBytes\x12\x1b\n" +
 	"\tcut_bytes\x18\x0f \x01(\x03R\bcutBytes\x126\n" +
 	"\bdeadline\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12\x14\n" +
-	"\x05image\x18\x11 \x01(\tR\x05image\"X\n" +
+	"\x05image\x18\x11 \x01(\tR\x05image\x127\n" +
+	"\tlate_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\blateTime\"X\n" +
 	"\x0fJobOutcomeCount\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.muster.v1.JobOutcomeR\aoutcome\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\"\x95\v\n" +
@@ -3153,49 +3164,50 @@ var file_muster_v1_jobs_proto_depIdxs = []int32{
 	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
 	38, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
-	2,  // 17: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	38, // 18: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	28, // 19: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	29, // 20: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	30, // 21: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	33, // 22: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	34, // 23: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	31, // 24: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
-	14, // 25: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
-	4,  // 26: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	36, // 27: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	39, // 28: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	39, // 29: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	39, // 30: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	39, // 31: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	37, // 32: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	27, // 33: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
-	24, // 34: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
-	25, // 35: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
-	23, // 36: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
-	25, // 37: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	26, // 38: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
-	38, // 39: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 40: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	35, // 41: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 42: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	39, // 43: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	32, // 44: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 45: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 46: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 47: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 48: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 49: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 50: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 51: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 52: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 53: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 54: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	50, // [50:55] is the sub-list for method output_type
-	45, // [45:50] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	38, // 17: muster.v1.Job.late_time:type_name -> google.protobuf.Timestamp
+	2,  // 18: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
+	38, // 19: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	28, // 20: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	29, // 21: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	30, // 22: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	33, // 23: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	34, // 24: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	31, // 25: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	14, // 26: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
+	4,  // 27: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
+	36, // 28: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	39, // 29: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	39, // 30: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	39, // 31: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	39, // 32: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	37, // 33: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	27, // 34: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	24, // 35: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
+	25, // 36: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
+	23, // 37: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
+	25, // 38: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
+	26, // 39: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	38, // 40: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 41: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	35, // 42: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 43: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	39, // 44: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	32, // 45: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 46: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 47: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 48: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 49: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 50: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 51: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 52: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 53: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 54: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 55: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	51, // [51:56] is the sub-list for method output_type
+	46, // [46:51] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }

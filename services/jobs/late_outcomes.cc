@@ -1,0 +1,83 @@
+#include "services/jobs/late_outcomes.h"
+
+#include <chrono>
+
+#include "muster/v1/jobs.grpc.pb.h"
+#include "services/common/base/error.h"
+#include "services/common/base/log.h"
+#include "services/common/rpc/call_later.h"
+
+namespace muster {
+namespace {
+
+constexpr absl::Duration kEvery = absl::Seconds(30);
+constexpr size_t kAtOnce = 50;
+constexpr std::chrono::seconds kAnswerWithin(30);
+
+}  // namespace
+
+LateOutcomes::LateOutcomes(Parts parts)
+    : parts_(std::move(parts)), task_(parts_.timers, parts_.executor, [this] { Step(); }) {
+  MutexLock lock(answer_->mutex);
+  answer_->task = &task_;
+}
+
+LateOutcomes::~LateOutcomes() {
+  {
+    MutexLock lock(answer_->mutex);
+    answer_->task = nullptr;
+  }
+  task_.Stop();
+}
+
+void LateOutcomes::Step() {
+  if (asked_) {
+    std::optional<std::pair<absl::Status, v1::Job>> answer;
+    {
+      MutexLock lock(answer_->mutex);
+      answer = std::exchange(answer_->value, std::nullopt);
+    }
+    if (!answer) return;
+    Handle(*std::exchange(asked_, std::nullopt), answer->first, answer->second);
+  } else {
+    auto list = parts_.store.ListUnsettled(parts_.clock.Now(), after_, kAtOnce);
+    if (list.ok()) waiting_.assign(list->begin(), list->end());
+    after_ = waiting_.empty() ? 0 : waiting_.back().id;
+  }
+  waiting_.empty() ? task_.RunAfter(kEvery) : Ask();
+}
+
+void LateOutcomes::Ask() {
+  const auto channel = parts_.relay();
+  if (channel == nullptr) {
+    waiting_.clear();
+    return task_.RunAfter(kEvery);
+  }
+  asked_ = std::move(waiting_.front());
+  waiting_.pop_front();
+  v1::GetJobRequest request;
+  request.set_job(asked_->job);
+  CallLater<v1::JobService, v1::GetJobRequest, v1::Job>(
+      channel, &v1::JobService::Stub::async::GetJob, std::move(request), kAnswerWithin,
+      [answer = answer_](const absl::Status& status, const v1::Job& job) {
+        MutexLock lock(answer->mutex);
+        answer->value.emplace(status, job);
+        if (answer->task != nullptr) answer->task->RunNow();
+      });
+}
+
+void LateOutcomes::Handle(const UnsettledDeployment& asked, const absl::Status& status,
+                          const v1::Job& job) {
+  absl::Status stored;
+  if (absl::IsNotFound(status)) {
+    stored = parts_.store.Settle(asked.one.deployment);
+  } else if (status.ok() && job.late_time().SerializeAsString() != asked.late_time) {
+    stored = parts_.store.Reopen(asked.one.deployment);
+    if (stored.ok()) parts_.follow(asked.one);
+  }
+  if (stored.ok() || absl::IsNotFound(stored)) return;
+  LogLimited(LogLevel::kError, "cannot store that a deployment has a late outcome; trying again",
+             "", {{"deployment", asked.one.deployment}, {"error", stored}});
+}
+
+}  // namespace muster
