@@ -56,7 +56,8 @@ void SetCancelled(absl::Time time, v1::Deployment* message) {
 }
 
 void MarkEnded(Connection& db, int64_t id) {
-  db.Run("UPDATE deployments SET ended = 1 WHERE id = ?", id);
+  db.Run("UPDATE deployments SET ended = 1, unsettled_until = max(unsettled_until, 0) WHERE id = ?",
+         id);
 }
 
 // As long as the root relay keeps a job by default (jobs.retention).
@@ -242,7 +243,9 @@ absl::StatusOr<std::vector<DeploymentOfCreator>> DeploymentStore::ListOpen() {
   std::vector<DeploymentOfCreator> open;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
-        "SELECT deployment, created_by, cancelled FROM deployments WHERE ended = 0 ORDER BY id");
+        "SELECT deployment, created_by, cancelled, id FROM deployments WHERE ended = 0 UNION ALL "
+        "SELECT deployment, created_by, cancelled, id FROM deployments WHERE unsettled_until < 0 "
+        "ORDER BY id");
     while (rows.Next()) {
       DeploymentOfCreator& one = open.emplace_back();
       one.deployment = rows.Text();
@@ -259,7 +262,7 @@ absl::StatusOr<OpenDeployment> DeploymentStore::GetOpen(const std::string& deplo
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
         "SELECT message, request, position, attempted FROM deployments "
-        "WHERE deployment = ? AND ended = 0",
+        "WHERE deployment = ? AND (ended = 0 OR unsettled_until < 0)",
         deployment);
     if (!rows.Next()) return absl::OkStatus();
     found.emplace();
@@ -311,8 +314,10 @@ absl::Status DeploymentStore::Change(
     int64_t id = 0;
     v1::Deployment message;
     {
-      Rows rows = db.Query("SELECT id, message FROM deployments WHERE deployment = ? AND ended = 0",
-                           deployment);
+      Rows rows = db.Query(
+          "SELECT id, message FROM deployments "
+          "WHERE deployment = ? AND (ended = 0 OR unsettled_until < 0)",
+          deployment);
       if (!rows.Next())
         return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
       id = rows.Int();
@@ -339,7 +344,10 @@ absl::Status DeploymentStore::SetProblem(const std::string& deployment,
                                          const std::string& problem) {
   return Change(
       deployment,
-      [&](Connection&, int64_t, v1::Deployment* message) { message->set_problem(problem); }, false);
+      [&](Connection&, int64_t, v1::Deployment* message) {
+        if (!message->has_end_time()) message->set_problem(problem);  // it has ended
+      },
+      false);
 }
 
 absl::Status DeploymentStore::AddRecords(const std::string& deployment,
@@ -362,7 +370,8 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
         }
         for (const auto& [name, node] : nodes) {
           WriteNode(db, id, node);
-          if (ended.contains(name)) KeepReport(db, *message, node);
+          // A late report may be older than the stored one.
+          if (ended.contains(name) && !message->has_end_time()) KeepReport(db, *message, node);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
         if (!message->has_end_time()) {  // not for late records
@@ -409,7 +418,7 @@ absl::StatusOr<std::vector<UnsettledDeployment>> DeploymentStore::ListUnsettled(
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
         "SELECT id, deployment, created_by, cancelled, job, message FROM deployments "
-        "WHERE unsettled_until > 0 AND unsettled_until > ? AND ended = 1 AND id > ? "
+        "WHERE unsettled_until != 0 AND unsettled_until > ? AND ended = 1 AND id > ? "
         "ORDER BY id LIMIT ?",
         absl::ToUnixMicros(now), id, limit);
     while (rows.Next()) {
@@ -426,7 +435,7 @@ absl::StatusOr<std::vector<UnsettledDeployment>> DeploymentStore::ListUnsettled(
   return list;
 }
 
-absl::Status DeploymentStore::EndUnsettled(const std::string& deployment, bool reopens) {
+absl::Status DeploymentStore::SetUnsettled(const std::string& deployment, int64_t value) {
   return database_.Write([&](Connection& db) -> absl::Status {
     int64_t id = 0;
     {
@@ -437,17 +446,17 @@ absl::Status DeploymentStore::EndUnsettled(const std::string& deployment, bool r
         return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
       id = rows.Int();
     }
-    db.Run("UPDATE deployments SET unsettled_until = 0, ended = ? WHERE id = ?", !reopens, id);
+    db.Run("UPDATE deployments SET unsettled_until = ? WHERE id = ?", value, id);
     return absl::OkStatus();
   });
 }
 
 absl::Status DeploymentStore::Reopen(const std::string& deployment) {
-  return EndUnsettled(deployment, /*reopens=*/true);
+  return SetUnsettled(deployment, -1);
 }
 
 absl::Status DeploymentStore::Settle(const std::string& deployment) {
-  return EndUnsettled(deployment, /*reopens=*/false);
+  return SetUnsettled(deployment, 0);
 }
 
 absl::Status DeploymentStore::EndCancelled(const std::string& deployment, absl::Time time) {
@@ -461,6 +470,7 @@ absl::Status DeploymentStore::Fail(const std::string& deployment, const std::str
   return Change(
       deployment,
       [&](Connection&, int64_t, v1::Deployment* message) {
+        if (message->has_end_time()) return;  // it has ended, and its job was removed since
         message->set_state(v1::DEPLOYMENT_STATE_FAILED);
         message->set_problem(problem);
         message->set_never_sent(never_sent);

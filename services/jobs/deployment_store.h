@@ -92,7 +92,7 @@ class DeploymentStore {
   // Returns all that have not ended, the oldest first.
   absl::StatusOr<std::vector<DeploymentOfCreator>> ListOpen();
 
-  // NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it has ended.
+  // NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it has ended, unless it was reopened.
   absl::StatusOr<OpenDeployment> GetOpen(const std::string& deployment);
 
   // Stores that `by` (a URI) cancels the deployment, and returns it. It ends if its submission was
@@ -124,8 +124,9 @@ class DeploymentStore {
   // Returns unsettled deployments, the oldest first, from the one after `id` on.
   absl::StatusOr<std::vector<UnsettledDeployment>> ListUnsettled(absl::Time now, int64_t id,
                                                                  size_t limit);
-  // An unsettled deployment is open again, to store the late records of its job; or no outcome will
-  // arrive. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if there is none.
+  // The late records of an unsettled deployment are stored, until EndWithJob; or no outcome will
+  // arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if there is
+  // none.
   absl::Status Reopen(const std::string& deployment);
   absl::Status Settle(const std::string& deployment);
 
@@ -138,7 +139,7 @@ class DeploymentStore {
                     absl::Time time);
 
  private:
-  absl::Status EndUnsettled(const std::string& deployment, bool reopens);
+  absl::Status SetUnsettled(const std::string& deployment, int64_t value);
   absl::Status Change(
       const std::string& deployment,
       absl::FunctionRef<void(sqlite::Connection& db, int64_t id, v1::Deployment* message)> change,

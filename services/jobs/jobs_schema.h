@@ -128,9 +128,10 @@ CREATE TABLE secret_reads (
 )sql";
 
 inline constexpr const char* kJobsVersion10 = R"sql(
--- Until when the outcome of a node that was given up may arrive; 0: every node has its own.
+-- Of a deployment that has ended: until when the outcome of a node that was given up may arrive; 0: every node has its own;
+-- -1: late records are being stored.
 ALTER TABLE deployments ADD COLUMN unsettled_until INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX deployments_unsettled ON deployments (id) WHERE unsettled_until > 0;
+CREATE INDEX deployments_unsettled ON deployments (id) WHERE unsettled_until != 0;
 )sql";
 
 // Each step brings a database of the version before it to the next version.

@@ -41,8 +41,13 @@ void LateOutcomes::Step() {
     Handle(*std::exchange(asked_, std::nullopt), answer->first, answer->second);
   } else {
     auto list = parts_.store.ListUnsettled(parts_.clock.Now(), after_, kAtOnce);
-    if (list.ok()) waiting_.assign(list->begin(), list->end());
-    after_ = waiting_.empty() ? 0 : waiting_.back().id;
+    if (list.ok()) {
+      waiting_.assign(list->begin(), list->end());
+    } else {
+      LogLimited(LogLevel::kError, "cannot list the deployments without all outcomes", "",
+                 {{"error", list.status()}});
+    }
+    after_ = waiting_.size() < kAtOnce ? 0 : waiting_.back().id;
   }
   waiting_.empty() ? task_.RunAfter(kEvery) : Ask();
 }

@@ -154,6 +154,19 @@ TEST_F(LateOutcomesTest, JobThatTheRelayHasRemovedIsNotAskedForAgain) {
   EXPECT_EQ(store_->Get("a")->state(), v1::DEPLOYMENT_STATE_FAILED);
 }
 
+TEST_F(LateOutcomesTest, ReopenedDeploymentIsAnEndedOneForOtherCalls) {
+  LoseN2("a");
+  const v1::Deployment before = *store_->Get("a");
+  ASSERT_TRUE(store_->Reopen("a").ok());
+  EXPECT_EQ(store_->ListOpen()->size(), 1u) << "a restart continues";
+  EXPECT_TRUE(store_->RequestCancel("a", "spiffe://fleet.test/operator/o", clock_.Now()).ok());
+  EXPECT_TRUE(store_->SetProblem("a", "it waits").ok());
+  EXPECT_TRUE(store_->Fail("a", "its job is not known", false, clock_.Now()).ok());
+  EXPECT_EQ(store_->Get("a")->SerializeAsString(), before.SerializeAsString());
+  EXPECT_TRUE(store_->ListOpen()->empty());
+  EXPECT_EQ(Unsettled(), 0u);
+}
+
 TEST_F(LateOutcomesTest, OutcomeIsAwaitedForAWeek) {
   LoseN2("a");
   clock_.Advance(absl::Hours(24 * 7 + 1));

@@ -123,7 +123,8 @@ func addSecrets(folder, prefix string, variables map[string]string) error {
 		return err
 	}
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() {
+		// The name of a secret has no dot: others are of the agent, such as the token of its Vault.
+		if !entry.Type().IsRegular() || strings.Contains(entry.Name(), ".") {
 			continue
 		}
 		value, err := os.ReadFile(filepath.Join(folder, entry.Name()))

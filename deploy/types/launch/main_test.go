@@ -24,7 +24,8 @@ func TestParametersAndSecretsAreVariables(t *testing.T) {
 	if err := os.Mkdir(secrets, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	write(t, secrets, "db.password", "s3cret\n")
+	write(t, secrets, "db_password", "s3cret\n")
+	write(t, secrets, "vault.token", "t")
 	variables := map[string]string{}
 	if err := addParameters(file, "TF_VAR_", variables); err != nil {
 		t.Fatal(err)
@@ -37,6 +38,9 @@ func TestParametersAndSecretsAreVariables(t *testing.T) {
 		if got := variables[name]; got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
+	}
+	if _, found := variables["SECRET_vault_token"]; found {
+		t.Error("the token of Vault is a variable")
 	}
 	if all := merged([]string{"PATH=/bin", "TF_VAR_on=old"}, variables); !slices.Contains(all, "PATH=/bin") || slices.Contains(all, "TF_VAR_on=old") {
 		t.Errorf("the environment is %v", all)

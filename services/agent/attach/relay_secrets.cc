@@ -81,7 +81,8 @@ absl::StatusOr<v1::SecretValues> RelaySecrets::Fetch(const std::string& job,
     // Then the jobs service has sent nothing.
     const std::string reason = ReasonOf(status);
     const bool is_unsent = IsOfAttachment(status) || reason == "RELAY_CUT_OFF" ||
-                           reason == "JOBS_UNREACHABLE" || reason == "OVERLOADED";
+                           reason == "JOBS_UNREACHABLE" || reason == "OVERLOADED" ||
+                           reason.starts_with("VAULT_");
     const absl::Duration pause = backoff.Next(RetryAfterOf(status));
     const bool is_late = SystemClock().MonotonicNow() + pause > end;
     if (!IsWorthRepeating(status) || is_late || calls >= kMaxTries || !Pause(pause, stopped)) {

@@ -36,8 +36,8 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const 
   board->writer_ = std::make_unique<JobWriter>(
       JobWriter::Parts{parts.files, parts.clock, parts.dispatcher, board->table_, board->watchers_,
                        board->inbox_, parts.timers, parts.executor, board->options_.verify,
-                       [b = board.get()](const std::string& folder) {
-                         return ReopenJob(b->files_, folder, b->options_.max_output, b->fleet_);
+                       [b = board.get()](const std::string& id, const std::string& folder) {
+                         return b->Reopen(id, folder);
                        }});
   return board;
 }
@@ -177,7 +177,16 @@ std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
   return records;
 }
 
+absl::StatusOr<std::shared_ptr<RunningJob>> JobBoard::Reopen(const std::string& id,
+                                                             const std::string& folder) {
+  MutexLock lock(folders_);
+  ASSIGN_OR_RETURN(auto job, ReopenJob(files_, folder, options_.max_output, fleet_));
+  table_.Reopen(id, job);
+  return job;
+}
+
 absl::Status JobBoard::MarkAudited(const v1::RecordJobRequest& record) {
+  MutexLock lock(folders_);
   const auto entry = table_.MarkAudited(record.job(), record.cancelled());
   if (!entry) return absl::OkStatus();  // it was removed
   if (entry->running != nullptr) return entry->running->MarkAudited(record.cancelled());

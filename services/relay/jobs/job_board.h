@@ -18,6 +18,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/mutex.h"
 #include "services/common/base/timers.h"
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_folder.h"
@@ -125,6 +126,9 @@ class JobBoard : public RecordSink {
                                  const std::string& submitter,
                                  const RunningJob::Explanations& explanations,
                                  const std::optional<Cancellation>& cancellation);
+  absl::StatusOr<std::shared_ptr<RunningJob>> Reopen(const std::string& id,
+                                                     const std::string& folder)
+      ABSL_LOCKS_EXCLUDED(folders_);
   Cancellation CancellationBy(const std::string& by) const;
   RunningJob::Explanations Explain(const JobRequest& request) const;
 
@@ -132,6 +136,8 @@ class JobBoard : public RecordSink {
   FileOps& files_;
   const TopologyView& topology_;
   const RunningJob::Fleet fleet_;
+  // Held while the folder of a finished job is opened: it has one writer at a time.
+  Mutex folders_;
   JobTable table_;
   JobWatchers watchers_;
   RecordInbox inbox_;

@@ -25,6 +25,7 @@ enum Kind : char {
   kSubmissionAudited = 's',
   kCancellationAudited = 'x',
   kAbandoned = 'b',  // names, a line each: of the end that follows
+  kReopened = 'o',   // nothing
   kEnded = 'e',      // where the records end (i64, little-endian), Job
 };
 
@@ -112,6 +113,9 @@ bool ReadEntry(std::string_view entry, Reading* reading) {
     case kCancellationAudited:
       stored->audit.has_cancellation = true;
       return true;
+    case kReopened:
+      stored->reopened = true;
+      return true;
     case kAbandoned:
       for (const absl::string_view name : absl::StrSplit(ToAbsl(body), '\n', absl::SkipEmpty())) {
         reading->abandoned.emplace_back(name);
@@ -121,6 +125,7 @@ bool ReadEntry(std::string_view entry, Reading* reading) {
       if (!read_number(stored->records_end)) return false;
       stored->abandoned = std::exchange(reading->abandoned, {});
       stored->ended = true;
+      stored->reopened = false;
       return parse(stored->job);
     default:
       return false;
@@ -216,6 +221,11 @@ absl::StatusOr<std::optional<Cancellation>> JobFolder::MarkCancelled(Cancellatio
 absl::Status JobFolder::MarkAudited(bool cancellation) {
   MutexLock lock(mutex_);
   return Append(std::string(1, cancellation ? kCancellationAudited : kSubmissionAudited));
+}
+
+absl::Status JobFolder::MarkReopened() {
+  MutexLock lock(mutex_);
+  return Append(std::string(1, kReopened));
 }
 
 absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end,

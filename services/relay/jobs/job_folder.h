@@ -55,6 +55,7 @@ struct StoredJob {
   bool ended = false;
   int64_t records_end = 0;             // the end of the records of a finished job
   std::vector<std::string> abandoned;  // as MarkEnded
+  bool reopened = false;               // it has late records, and was not ended again
 };
 
 // The writer of the journal `job`, while a job runs. After MarkEnded it writes nothing, and another
@@ -79,9 +80,11 @@ class JobFolder {
   absl::StatusOr<std::optional<Cancellation>> MarkCancelled(Cancellation cancellation);
   // The audit log has the record of the submission, or of the cancellation.
   absl::Status MarkAudited(bool cancellation);
+  // The records of a finished job get late ones, until MarkEnded.
+  absl::Status MarkReopened();
   // Withdraws a cancellation that was written, and whose MarkCancelled failed: its caller did not
-  // cancel the job. `abandoned`: the nodes whose own outcome may arrive later; then the job is
-  // opened and ended again.
+  // cancel the job. `abandoned`: the nodes whose own outcome may arrive later, "*" for further
+  // ones; then the job is opened and ended again.
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end,
                          const std::vector<std::string>& abandoned = {});
 

@@ -37,9 +37,7 @@ class Loader {
     entry.abandoned = JobTable::SetOf(stored->abandoned);
     const bool ended = stored->ended;
     std::shared_ptr<RunningJob> late;
-    if (ended && HasLateRecords(*stored, folder)) {
-      ASSIGN_OR_RETURN(late, Reopen(folder));
-    }
+    if (ended && stored->reopened) late = ReopenOrLog(id, folder);
     if (ended) {
       // It was removed, and the audit log lacks its records (JobTable).
       entry.has_output = !absl::IsNotFound(files_.Stat(RecordsPath(folder)).status());
@@ -61,9 +59,12 @@ class Loader {
 
  private:
   // An earlier process had opened it again, and did not end it.
-  bool HasLateRecords(const StoredJob& stored, const std::string& folder) const {
-    const auto found = files_.Stat(RecordsPath(folder));
-    return found.ok() && found->size > stored.records_end;
+  std::shared_ptr<RunningJob> ReopenOrLog(const std::string& id, const std::string& folder) {
+    auto late = Reopen(folder);
+    if (late.ok()) return *std::move(late);
+    Log(LogLevel::kError, "the late records of a job cannot be read",
+        {{"job", id}, {"error", late.status()}});
+    return nullptr;
   }
 
   absl::StatusOr<std::shared_ptr<RunningJob>> Resume(StoredJob stored, const std::string& folder,

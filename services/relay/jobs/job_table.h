@@ -42,8 +42,10 @@ class JobTable {
     std::shared_ptr<RunningJob> running;  // null if it is finished
     int64_t end = 0;                      // of the records of a finished job
     bool has_output = true;               // false: only its audit records are missing
-    // The nodes of a finished job whose own outcome may arrive later; null: none.
+    // The nodes of a finished job whose own outcome may arrive later, as JobFolder::MarkEnded;
+    // null: none.
     std::shared_ptr<const std::set<std::string>> abandoned;
+    int reopened = 0;  // how often, in this process
     AuditState audit;
 
     // Returns the job as it is now.
@@ -89,10 +91,13 @@ class JobTable {
 
   void Finish(const std::string& id, v1::Job job, int64_t end,
               const std::vector<std::string>& abandoned = {});
-  // Returns the folder of a finished job with output whose node `node` is abandoned.
+  // Returns the folder of a finished job with output whose node `node` is abandoned, unless the job
+  // was opened too often.
   std::optional<std::string> FindAbandoned(const std::string& id, const std::string& node) const;
   // The finished job runs again, for late records. It does not count as one of its submitter.
   void Reopen(const std::string& id, std::shared_ptr<RunningJob> running);
+  // No late record of the job is accepted any more.
+  void ForgetAbandoned(const std::string& id);
   // The job was cancelled by this URI.
   void SetCancelled(const std::string& id, const std::string& by, absl::Time at);
   // The audit log has the record of the submission, or of the cancellation. Returns the job; none

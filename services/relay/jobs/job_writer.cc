@@ -101,8 +101,9 @@ void JobWriter::Receive(const v1::JobRecord& record) {
   auto job = parts_.table.FindRunning(record.job());
   if (job == nullptr) job = FindLate(record);
   if (job != nullptr) {
-    if (job->is_late()) late_[record.job()] = parts_.clock.MonotonicNow();
-    return job->Receive(record);
+    const bool is_new = job->Receive(record);
+    if (is_new && job->is_late()) late_[record.job()] = parts_.clock.MonotonicNow();
+    return;
   }
   if (record.has_final()) parts_.dispatcher.Finish(record.job(), record.node());
 }
@@ -112,14 +113,18 @@ std::shared_ptr<RunningJob> JobWriter::FindLate(const v1::JobRecord& record) {
   const auto folder = parts_.table.FindAbandoned(record.job(), record.node());
   if (!folder) return nullptr;
   absl::StatusOr<std::shared_ptr<RunningJob>> job = absl::UnavailableError("too many are open");
-  if (late_.size() < kMaxLate) job = parts_.reopen(*folder);
+  if (late_.size() < kMaxLate) job = parts_.reopen(record.job(), *folder);
   if (job.ok()) {
-    parts_.table.Reopen(record.job(), *job);
+    late_[record.job()] = parts_.clock.MonotonicNow();
     return *std::move(job);
   }
   LogLimited(LogLevel::kWarning, "a late record of a job is not accepted", record.node(),
              {{"job", record.job()}, {"node", record.node()}, {"error", job.status()}});
-  if (!absl::IsDataLoss(job.status())) unopened_.insert(record.job());
+  if (absl::IsDataLoss(job.status())) {
+    parts_.table.ForgetAbandoned(record.job());
+  } else {
+    unopened_.insert(record.job());
+  }
   return nullptr;
 }
 
@@ -155,8 +160,10 @@ void JobWriter::Ack(const std::deque<RecordInbox::Batch>& batches) {
 void JobWriter::Finish(const std::string& id, RunningJob& job) {
   auto finished = job.Finish();
   if (!finished.ok()) {
-    return Log(LogLevel::kError, "the end of a job cannot be stored; trying again",
+    LogLimited(LogLevel::kError, "the end of a job cannot be stored; trying again", "",
                {{"job", id}, {"error", finished.status()}});
+    if (!job.is_late()) return;
+    finished = job.Describe();  // the next start ends it
   }
   late_.erase(id);
   parts_.table.Finish(id, *std::move(finished), job.end(), job.Abandoned());

@@ -50,8 +50,10 @@ class JobWriter {
     Executor& executor;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
-    // Opens a finished job again (ReopenJob); null: late records are dropped.
-    std::function<absl::StatusOr<std::shared_ptr<RunningJob>>(const std::string& folder)> reopen;
+    // Opens a finished job again (ReopenJob), also in the table; null: late records are dropped.
+    std::function<absl::StatusOr<std::shared_ptr<RunningJob>>(const std::string& id,
+                                                              const std::string& folder)>
+        reopen;
   };
 
   explicit JobWriter(Parts parts);
@@ -79,7 +81,7 @@ class JobWriter {
   const Parts parts_;
   PendingAcks acks_;
   std::optional<Round> round_;  // whose records are not stored yet
-  // The late jobs that are open, and when each got its last record (monotonic).
+  // The late jobs that are open, and when each got its last new record (monotonic).
   std::map<std::string, absl::Duration> late_;
   // The jobs of the current round that could not be opened again: their records must not be acked.
   std::set<std::string> unopened_;

@@ -92,6 +92,27 @@ TEST_F(LateRecordsTest, RecordsOfOtherNodesChangeNothing) {
   EXPECT_EQ(root.board().Get("j1")->job.SerializeAsString(), ended_.SerializeAsString());
 }
 
+TEST_F(LateRecordsTest, RestartChangesNoFinishedJob) {
+  {
+    Root root(disk_);
+    SubmitAndLoseN2(root);
+  }
+  Root root(disk_);
+  root.Advance(absl::Seconds(30));
+  EXPECT_EQ(root.board().Get("j1")->job.SerializeAsString(), ended_.SerializeAsString());
+}
+
+TEST_F(LateRecordsTest, RecordsThatAreNotTheNextOnesChangeNothing) {
+  Root root(disk_);
+  SubmitAndLoseN2(root);
+  EXPECT_TRUE(root.Receive("j1", 999, "forged\n", false, "n2"));
+  root.Advance(absl::Seconds(11));
+  EXPECT_EQ(root.board().Get("j1")->job.SerializeAsString(), ended_.SerializeAsString());
+  EXPECT_TRUE(root.Receive("j1", 2, "", true, "n2"));
+  root.Advance(absl::Seconds(11));
+  ExpectLate(root);
+}
+
 TEST_F(LateRecordsTest, FewJobsAreOpenAtATimeAndTheOthersFollow) {
   Root root(disk_);
   const std::vector<std::string> jobs = {"j1", "j2", "j3", "j4", "j5", "j6"};

@@ -84,7 +84,7 @@ absl::StatusOr<std::optional<Cancellation>> RunningJob::Cancel(Cancellation canc
   return stored;
 }
 
-void RunningJob::Receive(v1::JobRecord record) {
+bool RunningJob::Receive(v1::JobRecord record) {
   MutexLock lock(mutex_);
   auto accepted = state_.Receive(std::move(record));
   const bool final = !accepted.empty() && accepted.back().has_final();
@@ -92,9 +92,11 @@ void RunningJob::Receive(v1::JobRecord record) {
   if (!is_late_ && !accepted.empty() && accepted.front().has_started()) {
     fleet_.dispatcher.MarkStarted(id_, accepted.front().node());
   }
+  const bool is_new = !accepted.empty();
   AddPending(std::move(accepted));
   // It is the turn of the next target.
   if (final && state_.plan().parallel > 0) Release();
+  return is_new;
 }
 
 void RunningJob::NoteDropped(const std::string& node, const absl::Status& why) {
@@ -163,6 +165,8 @@ absl::StatusOr<bool> RunningJob::Store() {
     pending.clear();
   }
   if (storing_.empty()) return false;
+  if (is_late_ && !reopened_) RETURN_IF_ERROR(folder_->MarkReopened());
+  reopened_ = true;
   for (; appended_ < storing_.size(); ++appended_) {
     const absl::Status status = log_->Append(storing_[appended_].SerializeAsString());
     if (!status.ok() && !IsPermanent(status)) return status;
@@ -181,9 +185,11 @@ absl::StatusOr<bool> RunningJob::Store() {
 }
 
 absl::StatusOr<v1::Job> RunningJob::Finish() {
+  MutexLock log_lock(log_mutex_);
   v1::Job job;
   {
     MutexLock lock(mutex_);
+    if (is_late_ && !reopened_) return state_.Describe();
     is_late_ ? state_.SetLate(fleet_.clock.Now()) : state_.SetEnd(fleet_.clock.Now());
     job = state_.Describe();
   }
@@ -194,7 +200,10 @@ absl::StatusOr<v1::Job> RunningJob::Finish() {
 std::vector<std::string> RunningJob::Abandoned() const {
   MutexLock lock(mutex_);
   std::vector<std::string> nodes = state_.Abandoned();
-  if (nodes.size() > kMaxAbandoned) nodes.resize(kMaxAbandoned);
+  if (nodes.size() > kMaxAbandoned) {
+    nodes.resize(kMaxAbandoned);
+    nodes.push_back("*");
+  }
   return nodes;
 }
 

@@ -63,8 +63,8 @@ class RunningJob {
   absl::StatusOr<std::optional<Cancellation>> Cancel(Cancellation cancellation);
   // As JobFolder::MarkAudited.
   absl::Status MarkAudited(bool cancellation) { return folder_->MarkAudited(cancellation); }
-  // Handles a record of a node.
-  void Receive(v1::JobRecord record);
+  // Handles a record of a node. Returns whether it is a new one.
+  bool Receive(v1::JobRecord record);
   // Remembers why a record of a node was refused: the final record that this relay makes in the
   // place of the node's states it (RECORD_REFUSED).
   void NoteDropped(const std::string& node, const absl::Status& why);
@@ -86,9 +86,9 @@ class RunningJob {
   // Appends the pending records to the log and syncs it. Returns true if there were any. After a
   // failure the next call continues with the same records.
   absl::StatusOr<bool> Store();
-  // Stores the end of the job, and returns it.
+  // Stores the end of the job, and returns it; that of a late job only if it got records.
   absl::StatusOr<v1::Job> Finish();
-  // Returns the nodes whose own outcome may arrive later, at most 1,000.
+  // Returns the nodes whose own outcome may arrive later, as JobFolder::MarkEnded.
   std::vector<std::string> Abandoned() const;
 
  private:
@@ -104,7 +104,8 @@ class RunningJob {
   Mutex log_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // held while the disk is written
   const std::unique_ptr<Journal> log_ ABSL_GUARDED_BY(log_mutex_);
   std::vector<v1::JobRecord> storing_ ABSL_GUARDED_BY(log_mutex_);
-  size_t appended_ ABSL_GUARDED_BY(log_mutex_) = 0;  // of storing_
+  size_t appended_ ABSL_GUARDED_BY(log_mutex_) = 0;    // of storing_
+  bool reopened_ ABSL_GUARDED_BY(log_mutex_) = false;  // a late job has got records
   mutable Mutex mutex_;
   JobState state_ ABSL_GUARDED_BY(mutex_);
   // Nothing is dispatched before: Start first ends the targets that are unknown.
