@@ -1,7 +1,10 @@
 #include "cli/sources/git_source.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -48,6 +51,7 @@ class GitSource {
   absl::StatusOr<std::string> Read(SourceFiles& files) {
     if (folder_.path().empty()) return Failed("no temporary folder can be created", "Set TMPDIR.");
     RETURN_IF_ERROR(Run({"init", "--quiet", "--bare", "--template=", repository_}).status());
+    RETURN_IF_ERROR(KeepAllFiles());
     RETURN_IF_ERROR(Run({"-C", repository_, "fetch", "--quiet", "--depth=1", "--no-tags",
                          "--no-recurse-submodules", "--no-auto-maintenance",
                          "--no-write-commit-graph", "--end-of-options", address_.url, address_.ref})
@@ -126,6 +130,17 @@ class GitSource {
       return Failed(cause.empty() ? CauseOf((*child)->StderrTail()) : cause, kCheckAddress);
     }
     return (*child)->StdoutTail();
+  }
+
+  // The attributes of the repository make `git archive` leave files out, or change them. Those of
+  // this file have precedence.
+  absl::Status KeepAllFiles() {
+    std::error_code fault;
+    std::filesystem::create_directories(repository_ + "/info", fault);
+    std::ofstream file(repository_ + "/info/attributes");
+    file << "* -export-ignore -export-subst -text -ident -filter -working-tree-encoding\n";
+    file.close();
+    return file ? absl::OkStatus() : Failed("its attributes cannot be written", "Set TMPDIR.");
   }
 
   // `git archive` leaves them out without a word.

@@ -335,6 +335,8 @@ func TestTemplateIsBuiltFromGit(t *testing.T) {
 		return strings.TrimSpace(string(out))
 	}
 	work := b.greeting(t, "work/site", "hello from git")
+	// The attributes of the repository change no file.
+	b.write(t, "work/site/.gitattributes", "lib export-ignore\nmain.sh text eol=crlf\n")
 	work = filepath.Dir(work)
 	git("init", "-q", "-b", "main", work)
 	git("-C", work, "add", ".")

@@ -32,7 +32,7 @@ constexpr size_t kMaxMistakes = 50;
 constexpr size_t kMaxArguments = 100;
 constexpr size_t kMaxBuildFolder = 255;
 // Folders that a container does not have from its image.
-constexpr std::string_view kOtherFolders[] = {"/dev",     "/files", "/proc", "/secrets",
+constexpr std::string_view kOtherFolders[] = {"/dev",   "/files", "/proc", "/secrets",
                                               "/state", "/sys",   "/tmp"};
 
 // The folder becomes part of a Dockerfile: only plain characters.

@@ -167,8 +167,9 @@ TEST(DocumentsTest, FolderOfABuildIsAPlainPath) {
   EXPECT_EQ(ReadType(TypeText())->build_folder, "");
   EXPECT_FALSE(ReadType(TypeText())->vault);
   EXPECT_TRUE(ReadType(TypeText("vault: true\n"))->vault);
-  for (const char* folder : {"work", "/", "/a/../b", "/a//b", "/a/", "\"/a b\"", "\"/a\\nRUN x\"",
-                             "\"/a\\\"\"", "/state", "/secrets", "/tmp/a", "/files", "/proc/1", "5", "[a]"}) {
+  for (const char* folder :
+       {"work", "/", "/a/../b", "/a//b", "/a/", "\"/a b\"", "\"/a\\nRUN x\"", "\"/a\\\"\"",
+        "/state", "/secrets", "/tmp/a", "/files", "/proc/1", "5", "[a]"}) {
     EXPECT_THAT(
         Mistakes(ReadType(TypeText(absl::StrCat("build: {folder: ", folder, "}\n"))).status()),
         HasSubstr("/build: "))

@@ -217,8 +217,7 @@ absl::StatusOr<VaultAnswer> VaultConnection::Perform(CURL* c, const VaultRequest
   if (result != CURLE_OK) return FromCurl(result, detail.data());
   long code = 0;
   curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &code);
-  VaultAnswer answer(code,
-                     body.text.empty() ? Json::object() : Json::parse(body.text, nullptr, false));
+  VaultAnswer answer(code, body.text.empty() ? Json::object() : ParseSecretJson(body.text));
   const bool is_known = answer.ok() || code == 400 || code == 403 || code == 404;
   if (code == 503 && answer.Errors().find("sealed") != std::string::npos) {
     return errors::VaultSealed(options_.address);
