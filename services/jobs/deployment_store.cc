@@ -20,6 +20,7 @@
 #include "services/jobs/content_rows.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
+#include "services/jobs/workspace_rows.h"
 
 namespace muster {
 namespace {
@@ -55,8 +56,9 @@ void SetCancelled(absl::Time time, v1::Deployment* message) {
   ToProto(time, message->mutable_end_time());
 }
 
-void MarkEnded(Connection& db, int64_t id) {
+void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
   db.Run("UPDATE deployments SET ended = 1 WHERE id = ?", id);
+  SettleWorkspace(db, id, message);
 }
 
 // Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
@@ -127,6 +129,10 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
         Blob{bytes}, Blob{digest}, message.retry_of(), message.destroys());
     const int64_t id = db.last_id();
     if (!source.empty()) MarkSource(db, message, request);
+    if (message.has_workspace()) {
+      RETURN_IF_ERROR(
+          AcquireWorkspace(db, message, request.nodes(0), FromProto(message.create_time())));
+    }
     return AddContentsOf(db, id, request);
   }));
   return created;
@@ -173,7 +179,10 @@ absl::Status DeploymentStore::AddNodes(std::string_view token, size_t limit, siz
       }
       v1::DeploymentNode& node = *message->add_nodes();
       node = Parsed<v1::DeploymentNode>(text);
-      if (!node.has_final()) node.clear_outputs();  // not verified yet
+      if (!node.has_final()) {  // not verified yet
+        node.clear_outputs();
+        node.clear_workspace();
+      }
     }
     return absl::OkStatus();
   });
@@ -284,7 +293,7 @@ absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string&
     if (!attempted) SetCancelled(time, &message);
     db.Run("UPDATE deployments SET message = ?, cancelled = 1 WHERE id = ?",
            Blob{Serialised(message)}, id);
-    if (!attempted) MarkEnded(db, id);
+    if (!attempted) MarkEnded(db, id, message);
     return absl::OkStatus();
   }));
   return message;
@@ -308,7 +317,7 @@ absl::Status DeploymentStore::Change(
     }
     change(db, id, &message);
     db.Run("UPDATE deployments SET message = ? WHERE id = ?", Blob{Serialised(message)}, id);
-    if (ends) MarkEnded(db, id);
+    if (ends) MarkEnded(db, id, message);
     return absl::OkStatus();
   });
 }

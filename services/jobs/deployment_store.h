@@ -53,7 +53,7 @@ class DeploymentStore {
   // had the same request. If it names a source, calls `check`, which may be called twice, fails as
   // it does, and marks the nodes of the source. ALREADY_EXISTS (DEPLOYMENT_EXISTS), NOT_FOUND
   // (DEPLOYMENT_NOT_FOUND: the source), FAILED_PRECONDITION (CONTENT_MISSING), RESOURCE_EXHAUSTED
-  // (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+  // (TOO_MANY_DEPLOYMENTS, DISK_FULL); those of AcquireWorkspace (workspace_rows.h).
   struct Created {
     v1::Deployment message;
     bool is_new = false;

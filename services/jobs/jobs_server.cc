@@ -35,6 +35,9 @@
 #include "services/jobs/secret_service.h"
 #include "services/jobs/secret_store.h"
 #include "services/jobs/template_service.h"
+#include "services/jobs/workspace_archives.h"
+#include "services/jobs/workspace_service.h"
+#include "services/jobs/workspace_store.h"
 
 namespace muster {
 namespace {
@@ -52,12 +55,14 @@ class Assembly : public JobsServer {
  public:
   Assembly(JobsServiceConfig config, std::unique_ptr<DiskReserve> reserve,
            std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database,
-           std::unique_ptr<ContentStore> contents, KeyWrap key_wrap)
+           std::unique_ptr<ContentStore> contents, std::unique_ptr<WorkspaceArchives> archives,
+           KeyWrap key_wrap)
       : config_(std::move(config)),
         reserve_(std::move(reserve)),
         tls_(std::move(tls)),
         database_(std::move(database)),
         contents_(std::move(contents)),
+        archives_(std::move(archives)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         following_({"deployments", kFollowThreads, kMaxQueue}),
         content_calls_({"contents", kContentThreads, kMaxQueue}),
@@ -69,6 +74,7 @@ class Assembly : public JobsServer {
         conformance_(*database_),
         secrets_(*database_, std::move(key_wrap)),
         secret_reads_(*database_),
+        workspaces_(*database_, static_cast<int64_t>(config_.workspace_quota)),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
@@ -79,10 +85,11 @@ class Assembly : public JobsServer {
              clock_, timers_, following_},
             kMaxFollowed),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
-        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, secrets_, runner_,
-                                                       conformance_, *reserve_, clock_}),
+        deployment_service_(host_.Runtime(requests_),
+                            {documents_, deployments_, secrets_, workspaces_, runner_, conformance_,
+                             *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
-        content_service_(host_.Runtime(content_calls_), *contents_),
+        content_service_(host_.Runtime(content_calls_), *contents_, *archives_),
         secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
                                                    .reads = secret_reads_,
                                                    .fleet = tls_->identity().fleet,
@@ -91,6 +98,15 @@ class Assembly : public JobsServer {
                                                    .identity = [this] { return SigningIdentity(); },
                                                    .reserve = *reserve_,
                                                    .clock = clock_}),
+        workspace_service_(host_.Runtime(requests_), host_.Runtime(content_calls_),
+                           {.workspaces = workspaces_,
+                            .archives = *archives_,
+                            .fleet = tls_->identity().fleet,
+                            .chains = host_.chains(),
+                            .revocations = revocations_.list(),
+                            .identity = [this] { return SigningIdentity(); },
+                            .reserve = *reserve_,
+                            .clock = clock_}),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -119,7 +135,8 @@ class Assembly : public JobsServer {
   const std::unique_ptr<DiskReserve> reserve_;
   const std::unique_ptr<CertificateFiles> tls_;
   const std::unique_ptr<sqlite::LocalDatabase> database_;
-  const std::unique_ptr<ContentStore> contents_;  // uses the database
+  const std::unique_ptr<ContentStore> contents_;       // uses the database
+  const std::unique_ptr<WorkspaceArchives> archives_;  // likewise
   Metrics metrics_;
   ServiceThreads threads_;
   TimerService& timers_ = threads_.timers();
@@ -135,6 +152,7 @@ class Assembly : public JobsServer {
   ConformanceStore conformance_;
   SecretStore secrets_;
   SecretReads secret_reads_;
+  WorkspaceStore workspaces_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
@@ -143,6 +161,7 @@ class Assembly : public JobsServer {
   ConformanceService conformance_service_;
   ContentService content_service_;
   SecretService secret_service_;
+  WorkspaceService workspace_service_;
   std::unique_ptr<FeedFollower> follower_;
   // Last: they use the members above.
   ScheduledTask tick_;
@@ -160,6 +179,9 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_content_bytes",
                            "Bytes of the contents of files, with those that are being uploaded.",
                            [this] { return static_cast<double>(contents_->Usage().bytes); });
+  metrics_.AddSampledGauge("muster_jobs_workspace_bytes",
+                           "Bytes of the versions of workspaces, with those that are being saved.",
+                           [this] { return static_cast<double>(workspaces_.Usage()); });
   AddReserveGauge(metrics_, *reserve_, config_.disk_reserve);
 }
 
@@ -189,14 +211,16 @@ absl::Status Assembly::Serve() {
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
-  return host_.Serve(std::move(options), {&templates_, &deployment_service_, &conformance_service_,
-                                          &content_service_, &secret_service_});
+  return host_.Serve(std::move(options),
+                     {&templates_, &deployment_service_, &conformance_service_, &content_service_,
+                      &secret_service_, &workspace_service_});
 }
 
 void Assembly::Tick() {
   host_.Tick(kStuckReader);
   reserve_->Restore();
   contents_->Sweep();
+  archives_->Sweep();
   tick_.RunAfter(kTick);
 }
 
@@ -232,9 +256,15 @@ absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
                                 .max_contents = config.max_contents};
   ASSIGN_OR_RETURN(auto contents, ContentStore::Open(*database, config.state_folder + "/contents",
                                                      limits, SystemClock()));
+  // Each owner of the key has a copy of it.
+  ASSIGN_OR_RETURN(auto archive_key, KeyWrap::Open(config.state_folder + "/store.key"));
+  ASSIGN_OR_RETURN(auto archives,
+                   WorkspaceArchives::Open(
+                       *database, std::move(archive_key), config.state_folder + "/workspaces",
+                       {.quota = static_cast<int64_t>(config.workspace_quota)}, SystemClock()));
   auto assembly =
       std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database),
-                                 std::move(contents), std::move(key_wrap));
+                                 std::move(contents), std::move(archives), std::move(key_wrap));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }
