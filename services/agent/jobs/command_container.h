@@ -14,6 +14,7 @@
 #include "services/agent/docker/daemon_log.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/job_plan.h"
+#include "services/agent/jobs/job_workspace.h"
 #include "services/agent/jobs/running_command.h"
 
 namespace muster {
@@ -50,6 +51,7 @@ class CommandContainer final : public RunningCommand {
     std::string state;              // the folder at kStateTarget; empty: none
     std::string files;              // the folder at kFilesTarget; empty: none
     std::string secrets;            // the folder at kSecretsTarget; empty: none
+    std::string workspace;          // the folder at kWorkspaceTarget; empty: none
   };
 
   // Creates and starts the container, and pulls the image if the node lacks it. Calls `note`
