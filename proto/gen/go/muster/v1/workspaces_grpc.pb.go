@@ -54,7 +54,7 @@ type WorkspaceServiceClient interface {
 	// nothing, so that a call can be repeated. Callers: operators, not through a gateway.
 	//
 	// Errors: NOT_FOUND (WORKSPACE_NOT_FOUND, WORKSPACE_VERSION_NOT_FOUND), FAILED_PRECONDITION (WORKSPACE_IN_USE,
-	// WORKSPACE_SUSPECT), RESOURCE_EXHAUSTED (WORKSPACE_QUOTA, DISK_FULL), DATA_LOSS (WORKSPACE_DAMAGED).
+	// WORKSPACE_SUSPECT), RESOURCE_EXHAUSTED (DISK_FULL).
 	RestoreWorkspace(ctx context.Context, in *RestoreWorkspaceRequest, opts ...grpc.CallOption) (*Workspace, error)
 	// Takes the workspace from a deployment that has ended. The newest stored version is kept, and a version that the node
 	// of that deployment saves later is refused. Changes nothing if no deployment has it. Callers: operators, not through a
@@ -162,7 +162,7 @@ type WorkspaceServiceServer interface {
 	// nothing, so that a call can be repeated. Callers: operators, not through a gateway.
 	//
 	// Errors: NOT_FOUND (WORKSPACE_NOT_FOUND, WORKSPACE_VERSION_NOT_FOUND), FAILED_PRECONDITION (WORKSPACE_IN_USE,
-	// WORKSPACE_SUSPECT), RESOURCE_EXHAUSTED (WORKSPACE_QUOTA, DISK_FULL), DATA_LOSS (WORKSPACE_DAMAGED).
+	// WORKSPACE_SUSPECT), RESOURCE_EXHAUSTED (DISK_FULL).
 	RestoreWorkspace(context.Context, *RestoreWorkspaceRequest) (*Workspace, error)
 	// Takes the workspace from a deployment that has ended. The newest stored version is kept, and a version that the node
 	// of that deployment saves later is refused. Changes nothing if no deployment has it. Callers: operators, not through a
