@@ -38,6 +38,7 @@
 #include "cli/commands/template_commands.h"
 #include "cli/commands/token_commands.h"
 #include "cli/commands/verify_command.h"
+#include "cli/commands/workspace_commands.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/rpc/session.h"
@@ -292,6 +293,7 @@ std::unique_ptr<CommandLine> MakeCommandLine() {
   AddTemplateCommands(*line);
   AddDeployCommand(*line);
   AddSecretCommands(*line);
+  AddWorkspaceCommands(*line);
   AddDeploymentCommands(*line);
   AddConformanceCommands(*line);
   AddShareCommands(*line);

@@ -153,19 +153,24 @@ TEST_F(HomeBackupTest, DatabaseOfTheJobsServiceIsCopiedWhileItIsOpen) {
 }
 
 // An upload may be complete after the plain files were copied, and before the database was.
-TEST_F(HomeBackupTest, ContentsOfFilesAreCopiedWithoutUploads) {
+TEST_F(HomeBackupTest, ContentsAndWorkspacesAreCopiedWithoutUploads) {
   constexpr const char* kSteps[] = {"CREATE TABLE words (word TEXT);"};
   constexpr const char* kContent = "jobs/contents/blobs/contents/=0a/content";
   fs::create_directories(home_ + "/jobs");
   ASSERT_TRUE(sqlite::LocalDatabase::Open(home_ + "/jobs/jobs.db", kSteps).ok());
   WriteFile(home_ + "/" + kContent, "bytes");
   WriteFile(home_ + "/jobs/contents/staged/u1", "half");
+  constexpr const char* kVersion = "jobs/workspaces/blobs/workspaces/=0a/version";
+  WriteFile(home_ + "/" + kVersion, "encrypted");
+  WriteFile(home_ + "/jobs/workspaces/staged/u2", "half");
   WriteFile(home_ + "/jobs/contents/lock", "");
   const auto report = MakeBackup();
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_THAT(report->manifest.omitted, ::testing::Contains("jobs/contents/staged"));
   ASSERT_TRUE(RestoreHome(backup_, restored_).ok());
   EXPECT_EQ(ReadFile(restored_ + "/" + kContent), "bytes");
+  EXPECT_EQ(ReadFile(restored_ + "/" + kVersion), "encrypted");
+  EXPECT_FALSE(fs::exists(restored_ + "/jobs/workspaces/staged"));
   EXPECT_FALSE(fs::exists(restored_ + "/jobs/contents/staged"));
   EXPECT_FALSE(fs::exists(restored_ + "/jobs/contents/lock"));
 }

@@ -23,6 +23,7 @@ constexpr std::array kOmitted = {"agent",
                                  "bin",
                                  "jobs/contents/staged",
                                  "jobs/reserve",
+                                 "jobs/workspaces/staged",
                                  "log",
                                  "node",
                                  "relay/jobs",
@@ -48,7 +49,8 @@ bool IsMadeAgain(const fs::path& path) {
 
 bool IsPlain(const fs::path& path) {
   return path != kStateDatabase && path != kJobsDatabase && path != kBlobFolder &&
-         path != kContentFolder && !IsOmitted(path) && !IsMadeAgain(path);
+         path != kContentFolder && path != kWorkspaceFolder && !IsOmitted(path) &&
+         !IsMadeAgain(path);
 }
 
 using Admits = bool (*)(const fs::path&);
@@ -94,7 +96,9 @@ absl::Status VisitBlobs(const fs::path& home, const Visit& visit) {
 }
 
 absl::Status VisitContents(const fs::path& home, const Visit& visit) {
-  return Walk(home, kContentFolder, [](const fs::path&) { return true; }, visit);
+  const Admits all = [](const fs::path&) { return true; };
+  RETURN_IF_ERROR(Walk(home, kContentFolder, all, visit));
+  return Walk(home, kWorkspaceFolder, all, visit);
 }
 
 std::string BlobNameOf(const std::string& path) {

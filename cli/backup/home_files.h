@@ -16,14 +16,15 @@ inline constexpr char kStateDatabase[] = "aggregator/state.db";
 inline constexpr char kJobsDatabase[] = "jobs/jobs.db";
 inline constexpr char kBlobFolder[] = "aggregator/blobs/blobs";
 inline constexpr char kContentFolder[] = "jobs/contents/blobs";
+inline constexpr char kWorkspaceFolder[] = "jobs/workspaces/blobs";
 
 // Returns the paths in `home` that exist and whose content no backup contains. They are state of
 // one machine or one moment: an old copy of it would, for example, start a cancelled job again.
 std::vector<std::string> OmittedPaths(const std::filesystem::path& home);
 
 // Calls `visit` with the path, relative to `home`, of each file that a backup contains, except the
-// databases, the stored results, and the contents of files of deployments. Follows symbolic links.
-// A file that is removed meanwhile may be visited.
+// databases, the stored results, the contents of files of deployments, and the versions of
+// workspaces. Follows symbolic links. A file that is removed meanwhile may be visited.
 absl::Status VisitPlainFiles(const std::filesystem::path& home,
                              const std::function<absl::Status(const std::string&)>& visit);
 
@@ -31,7 +32,7 @@ absl::Status VisitPlainFiles(const std::filesystem::path& home,
 absl::Status VisitBlobs(const std::filesystem::path& home,
                         const std::function<absl::Status(const std::string&)>& visit);
 
-// Does the same for each content of a file of deployments.
+// Does the same for each content of a file of deployments, and each version of a workspace.
 absl::Status VisitContents(const std::filesystem::path& home,
                            const std::function<absl::Status(const std::string&)>& visit);
 

@@ -38,6 +38,7 @@ struct DeployArguments {
   std::vector<std::string> texts;
   std::vector<std::string> text_files;
   std::vector<std::string> secrets;
+  std::string workspace;
   RolloutArguments run;
 };
 
@@ -120,6 +121,7 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const DeployArguments& argument
   wanted.set_action(arguments.action);
   ASSIGN_OR_RETURN(*wanted.mutable_parameters(), ParametersOf(arguments));
   for (const std::string& secret : arguments.secrets) RETURN_IF_ERROR(AddSecret(secret, &wanted));
+  wanted.set_workspace(arguments.workspace);
   const std::string& path = arguments.type.empty() ? arguments.files_path : arguments.subject;
   if (path.empty()) return wanted;
   ASSIGN_OR_RETURN(files, ReadDeploymentFiles(path));
@@ -132,6 +134,9 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster deploy"));
   if (arguments.subject.empty() && arguments.type.empty()) {
     return UsageError("give a template, or --type", "See the example in `muster deploy --help`.");
+  }
+  if (!arguments.workspace.empty() && arguments.targets.all) {
+    return UsageError("--workspace is for one node", "Name it: --node NODE instead of --all.");
   }
   if (!arguments.type.empty() && !arguments.files_path.empty()) {
     return UsageError("--files is for a template", "With --type, give the files as the argument.");
@@ -181,6 +186,11 @@ void AddContentOptions(CLI::App& command, DeployArguments& arguments) {
                   "A secret for the container, as the documents name it: a stored one, or "
                   "vault:PATH#FIELD. Without a version it is the newest one now")
       ->type_name("NAME=SECRET[@VERSION]");
+  command
+      .add_option("--workspace", arguments.workspace,
+                  "The workspace for the container, at /state/workspace: the folder as the last "
+                  "deployment with it left it. For one node")
+      ->type_name("NAME");
 }
 
 }  // namespace

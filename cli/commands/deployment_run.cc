@@ -192,6 +192,9 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
                                                            const RolloutArguments& arguments) {
   ASSIGN_OR_RETURN(auto plan, client.Plan(wanted));
   RETURN_IF_ERROR(CheckSecrets(wanted, plan.deployment()));
+  if (plan.deployment().workspace().workspace() != wanted.workspace()) {
+    return FromService(errors::OtherWorkspaceReturned(), "the jobs service");
+  }
   RETURN_IF_ERROR(place_files(plan.mutable_deployment()));
   const absl::Duration time_limit =
       plan.has_time_limit() ? FromProto(plan.time_limit()) : kDefaultDeadline;
@@ -199,6 +202,11 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
                    MakeCommand(plan.image(), plan.deployment(), time_limit, arguments));
   command.mutable_targets()->set_all(targets.all);
   ASSIGN_OR_RETURN(auto nodes, NamedNodes(context, targets));
+  if (!wanted.workspace().empty() && nodes.size() != 1) {
+    return UsageError(
+        absl::StrCat("--workspace is for one node, and the command names ", nodes.size()),
+        "Name one node: --node NODE.");
+  }
   ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
   return SignedRequest(signer, std::move(command), std::move(nodes), arguments);
 }

@@ -54,6 +54,13 @@ absl::StatusOr<Successor> ReadSuccessor(const CommandSigner& signer, const v1::D
   if (successor.content.deployment() != source) {
     return FromService(errors::OtherCommandReturned(source), "the jobs service");
   }
+  // The newest version is known to the jobs service alone.
+  if (successor.content.has_workspace()) {
+    if (plan.workspace().workspace() != successor.content.workspace().workspace()) {
+      return FromService(errors::OtherWorkspaceReturned(), "the jobs service");
+    }
+    *successor.content.mutable_workspace() = plan.workspace();
+  }
   v1::Deployment& description = successor.description;
   if (kind == Kind::kRetry) {
     description.set_retry_of(source);

@@ -133,6 +133,21 @@ void AddSecrets(const v1::Deployment& deployment, Table* table) {
   }
 }
 
+void AddWorkspace(const v1::Deployment& deployment, Table* table) {
+  if (!deployment.has_workspace()) return;
+  const v1::Command::WorkspaceReference& workspace = deployment.workspace();
+  table->AddRow({"workspace", workspace.version() == 0
+                                  ? absl::StrCat(workspace.workspace(), ", empty")
+                                  : absl::StrCat(workspace.workspace(), ", from version ",
+                                                 workspace.version())});
+}
+
+Json WorkspaceJson(const v1::Deployment& deployment) {
+  if (!deployment.has_workspace()) return nullptr;
+  return {{"workspace", deployment.workspace().workspace()},
+          {"version", deployment.workspace().version()}};
+}
+
 // Names the deployments that this one retries or destroys, and those that do so with it.
 void AddRelated(const v1::Deployment& deployment, Table* table) {
   if (!deployment.retry_of().empty()) table->AddRow({"retry of", deployment.retry_of()});
@@ -170,6 +185,7 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
   AddRelated(deployment, table);
   AddParameters(deployment, table);
   AddSecrets(deployment, table);
+  AddWorkspace(deployment, table);
 }
 
 void AddFiles(const v1::Deployment& deployment, Table* table) {
@@ -309,6 +325,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"parameters", parameters},
           {"files", files},
           {"secrets", secrets},
+          {"workspace", WorkspaceJson(deployment)},
           {"nodes", nodes}};
 }
 
@@ -334,6 +351,7 @@ std::string SuccessorTable(const v1::Deployment& content, const std::string& sig
   table.AddRow({"signed by", ShortName(signed_by)});
   AddParameters(content, &table);
   AddSecrets(content, &table);
+  AddWorkspace(content, &table);
   AddFiles(content, &table);
   table.AddRow({"nodes", FirstNames(plan.nodes(), plan.nodes_size())});
   for (const v1::SkippedNodes& skipped : plan.skipped()) {

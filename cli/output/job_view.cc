@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "cli/output/format.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/shell_quote.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
@@ -126,6 +127,14 @@ Json ToJson(const v1::JobRecord& record) {
     case v1::JobRecord::kOutputs:
       json["event"] = "outputs";
       json["outputs"] = ToJson(record.outputs());
+      break;
+    case v1::JobRecord::kWorkspace:
+      json["event"] = "workspace";
+      json["workspace"] = record.workspace().workspace();
+      json["version"] = record.workspace().version();
+      json["sha256"] = ToHex(record.workspace().sha256());
+      json["size"] = record.workspace().size();
+      json["omitted"] = record.workspace().omitted();
       break;
     case v1::JobRecord::kBranch:
       json["event"] = absl::StrCat(record.branch().relay().empty() ? "nodes" : "branch",

@@ -111,6 +111,8 @@ var mayCallREST = map[string]string{
 	"GET /api/v1/conformance/{}":                 mayUsers,
 	"GET /api/v1/conformance-baseline":           mayUsers,
 	"GET /api/v1/secrets":                        mayUsers,
+	"GET /api/v1/workspaces":                     mayUsers,
+	"GET /api/v1/workspaces/{}":                  mayUsers,
 	"GET /api/v1/shares":                         "user node node-2",
 	"GET /api/v1/shares/{}/{}/{}":                "user relay node node-2",
 	"DELETE /api/v1/shares/{}/{}/{}":             "user relay node node-2",

@@ -219,7 +219,8 @@ func TestOnlyStreamsHavePathsOfWatches(t *testing.T) {
 		musterv1.File_muster_v1_identities_proto, musterv1.File_muster_v1_enrollment_proto, musterv1.File_muster_v1_attachment_proto,
 		musterv1.File_muster_v1_shares_proto, musterv1.File_muster_v1_heartbeats_proto,
 		musterv1.File_muster_v1_audit_proto, musterv1.File_muster_v1_templates_proto, musterv1.File_muster_v1_deployments_proto,
-		musterv1.File_muster_v1_conformance_proto, musterv1.File_muster_v1_contents_proto, musterv1.File_muster_v1_secrets_proto} {
+		musterv1.File_muster_v1_conformance_proto, musterv1.File_muster_v1_contents_proto, musterv1.File_muster_v1_secrets_proto,
+		musterv1.File_muster_v1_workspaces_proto} {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
 			for j := range methods.Len() {

@@ -113,6 +113,8 @@ var callers = map[string]roles{
 	musterv1.ConformanceService_GetConformance_FullMethodName:       operator,
 	musterv1.ConformanceService_GetBaseline_FullMethodName:          operator,
 	musterv1.SecretService_ListSecrets_FullMethodName:               operator,
+	musterv1.WorkspaceService_ListWorkspaces_FullMethodName:         operator,
+	musterv1.WorkspaceService_GetWorkspace_FullMethodName:           operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,
 	resultContent:  operator | node | runNode,

@@ -127,7 +127,10 @@ func (s *Server) registerJobs(jobs grpc.ClientConnInterface) error {
 	if err := restv1.RegisterConformanceServiceHandlerClient(context.Background(), s.mux, musterv1.NewConformanceServiceClient(jobs)); err != nil {
 		return err
 	}
-	return restv1.RegisterSecretServiceHandlerClient(context.Background(), s.mux, musterv1.NewSecretServiceClient(jobs))
+	if err := restv1.RegisterSecretServiceHandlerClient(context.Background(), s.mux, musterv1.NewSecretServiceClient(jobs)); err != nil {
+		return err
+	}
+	return restv1.RegisterWorkspaceServiceHandlerClient(context.Background(), s.mux, musterv1.NewWorkspaceServiceClient(jobs))
 }
 
 // route is one hand-written route.

@@ -71,11 +71,11 @@ void BindVault(VaultOptions* vault, Config* file) {
 }  // namespace
 
 void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
-  BindStateFolder(
-      &config->state_folder,
-      "The folder of the certificate, tls/, of the state, jobs.db and contents/, and of "
-      "the key that encrypts secrets, store.key.",
-      file);
+  BindStateFolder(&config->state_folder,
+                  "The folder of the certificate, tls/, of the state, jobs.db, contents/ and "
+                  "workspaces/, and of "
+                  "the key that encrypts secrets and workspaces, store.key.",
+                  file);
   file->Address("listen", &config->listen, "The address of gRPC. Port 0 means any free port.");
   file->AddressList("aggregator_targets", &config->aggregator_targets,
                     "The addresses of the aggregator: host:port each.");
@@ -96,6 +96,10 @@ void BindJobsServiceConfig(JobsServiceConfig* config, Config* file) {
                  uint64_t{1} << 20, uint64_t{1} << 50);
   file->Int("contents.max_count", &config->max_contents, "The largest number of these contents.", 1,
             10'000'000);
+  file->ByteSize("workspaces.quota", &config->workspace_quota,
+                 "The largest size of the versions of all workspaces, with those that are being "
+                 "saved.",
+                 uint64_t{1} << 20, uint64_t{1} << 50);
   BindVault(&config->vault, file);
 }
 

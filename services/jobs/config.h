@@ -16,7 +16,7 @@
 namespace muster {
 
 struct JobsServiceConfig {
-  std::string state_folder;  // tls/, jobs.db, store.key, contents/
+  std::string state_folder;  // tls/, jobs.db, store.key, contents/, workspaces/
   HostPort listen = {"127.0.0.1", 7446};
   std::vector<HostPort> aggregator_targets = {{"127.0.0.1", 7440}};
   std::vector<HostPort> relay_targets = {{"127.0.0.1", 7445}};
@@ -30,6 +30,7 @@ struct JobsServiceConfig {
   uint64_t content_quota = uint64_t{20} << 30;
   int64_t max_contents = 100'000;
   VaultOptions vault;
+  uint64_t workspace_quota = uint64_t{20} << 30;
 };
 
 // Binds the fields of `config` to their names, comments and limits.

@@ -85,8 +85,11 @@ absl::Status ContentService::Read(Call& call, const v1::ReadContentRequest& requ
       request.max_size() == 0 ? kMaxContentPart : static_cast<size_t>(request.max_size());
   // Authorize admits only nodes.
   const auto& node = std::get<NodeIdentity>(call.caller().identity.name).name;
-  ASSIGN_OR_RETURN(auto bytes, store_.Read(request.deployment(), node, request.sha256(),
-                                           request.offset(), limit));
+  auto read = store_.Read(request.deployment(), node, request.sha256(), request.offset(), limit);
+  if (absl::IsNotFound(read.status())) {
+    read = workspaces_.Read(request.deployment(), node, request.sha256(), request.offset(), limit);
+  }
+  ASSIGN_OR_RETURN(auto bytes, std::move(read));
   response->set_size(bytes.size);
   response->set_crc32c(Crc32c(bytes.data));
   response->set_data(std::move(bytes.data));

@@ -5,16 +5,17 @@
 #include "muster/v1/contents.grpc.pb.h"
 #include "services/common/rpc/call.h"
 #include "services/jobs/content_store.h"
+#include "services/jobs/workspace_archives.h"
 
 namespace muster {
 
 // Thread-safe.
 class ContentService final : public v1::ContentService::CallbackService {
  public:
-  // `store` outlives the service. The handlers hash and wait for the disk on the executor of
-  // `runtime`.
-  ContentService(const RpcRuntime& runtime, ContentStore& store)
-      : runtime_(runtime), store_(store) {}
+  // `store` and `workspaces` outlive the service. The handlers hash and wait for the disk on the
+  // executor of `runtime`.
+  ContentService(const RpcRuntime& runtime, ContentStore& store, WorkspaceArchives& workspaces)
+      : runtime_(runtime), store_(store), workspaces_(workspaces) {}
 
   grpc::ServerUnaryReactor* FindContents(grpc::CallbackServerContext* context,
                                          const v1::FindContentsRequest* request,
@@ -36,6 +37,7 @@ class ContentService final : public v1::ContentService::CallbackService {
 
   const RpcRuntime runtime_;
   ContentStore& store_;
+  WorkspaceArchives& workspaces_;  // nodes read their versions as contents
 };
 
 }  // namespace muster

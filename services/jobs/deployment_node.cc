@@ -70,6 +70,9 @@ void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {
     case v1::JobRecord::kOutputs:
       if (!node->has_outputs()) *node->mutable_outputs() = record.outputs();  // at most one
       break;
+    case v1::JobRecord::kWorkspace:
+      if (!node->has_workspace()) *node->mutable_workspace() = record.workspace();  // at most one
+      break;
     case v1::JobRecord::kFinal:
       if (MayReportLater(*node)) *node->mutable_earlier() = node->final();
       *node->mutable_final() = record.final();
@@ -77,6 +80,7 @@ void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {
       // Outputs that the node did not sign may be of a relay. A node that was killed in between may
       // have sent the outputs of a container whose end it lost.
       if (!record.final().records_verified() || !HasSucceeded(*node)) node->clear_outputs();
+      if (!record.final().records_verified()) node->clear_workspace();
       break;
     default:
       break;

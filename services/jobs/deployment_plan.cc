@@ -13,6 +13,7 @@
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/deployment_content.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/common/templates/workspaces.h"
 #include "services/jobs/build_plan.h"
 
 namespace muster {
@@ -78,10 +79,14 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
 }  // namespace
 
 absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretProvider& secrets,
+                                                  WorkspaceStore& workspaces,
                                                   const v1::PlanDeploymentRequest& request) {
   if (request.has_build()) {
     if (!request.template_().empty() || !request.type().empty()) {
       return errors::InvalidBuild("template and type are not set with a build");
+    }
+    if (!request.workspace().empty()) {
+      return errors::InvalidBuild("a build has no workspace");
     }
     return PlanBuild(documents, request.build());
   }
@@ -95,6 +100,9 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, Secr
   *deployment.mutable_files() = request.files();
   *deployment.mutable_secrets() = request.secrets();
   RETURN_IF_ERROR(secrets.Resolve(deployment.mutable_secrets()));
+  if (!request.workspace().empty()) {
+    ASSIGN_OR_RETURN(*deployment.mutable_workspace(), workspaces.Newest(request.workspace()));
+  }
   std::string type = request.type();
   if (type.empty()) {
     ASSIGN_OR_RETURN(auto stored, documents.Find(DocumentKind::kTemplate, request.template_()));
@@ -135,6 +143,7 @@ absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
     return errors::CommandRefused("it was signed by another than the caller");
   }
   RETURN_IF_ERROR(CheckSourceFields(request, command));
+  RETURN_IF_ERROR(CheckWorkspaceTarget(command));
   v1::Deployment deployment;
   RETURN_IF_ERROR(command.container().has_build() ? ReadBuild(documents, command, &deployment)
                                                   : ReadContent(documents, command, &deployment));

@@ -14,14 +14,16 @@
 #include "services/common/templates/parameters.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/secret_provider.h"
+#include "services/jobs/workspace_store.h"
 
 namespace muster {
 
-// Finds the documents and the versions of the secrets, and resolves the parameters.
-// INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_SECRETS), NOT_FOUND
-// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND), and the errors of a Vault
-// (jobs/secret_sources.h). Waits for the disk, and for the Vault of such secrets.
+// Finds the documents, the versions of the secrets and that of the workspace, and resolves the
+// parameters. INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_SECRETS), NOT_FOUND
+// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND); those of WorkspaceStore::Newest, and of a
+// Vault (jobs/secret_sources.h). Waits for the disk, and for the Vault of such secrets.
 absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretProvider& secrets,
+                                                  WorkspaceStore& workspaces,
                                                   const v1::PlanDeploymentRequest& request);
 
 // Returns the deployment of a request, pending. Checks that `caller` (a URI) signed the command,

@@ -34,12 +34,15 @@ grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
 absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
     const Call& call, const v1::PlanDeploymentRequest& request) const {
   if (request.retry_of().empty() && request.destroys().empty()) {
-    return muster::PlanDeployment(parts_.documents, parts_.secrets, request);
+    return muster::PlanDeployment(parts_.documents, parts_.secrets, parts_.workspaces, request);
   }
   if (!request.template_().empty() || !request.type().empty() || request.has_build() ||
+      !request.workspace().empty() ||
       (!request.retry_of().empty() && !request.destroys().empty())) {
     return errors::InvalidParameters(
-        "only one of template, type, build, retry_of and destroys may be set");
+        "only one of template, type, build, retry_of and destroys may be set, and workspace only "
+        "with "
+        "template or type");
   }
   for (const std::string& node : request.nodes()) RETURN_IF_ERROR(ValidateName("node", node));
   ASSIGN_OR_RETURN(const auto source,
@@ -47,6 +50,10 @@ absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
                                                                            : request.retry_of()));
   ASSIGN_OR_RETURN(auto plan, PlanSuccessor(source, request));
   RETURN_IF_ERROR(parts_.secrets.Check(plan.secrets()));
+  if (source.message.has_workspace()) {
+    ASSIGN_OR_RETURN(*plan.mutable_workspace(),
+                     parts_.workspaces.Newest(source.message.workspace().workspace()));
+  }
   // A gateway may pretend to be an operator: it does not get sensitive values.
   const bool is_sensitive = std::ranges::any_of(
       plan.parameters(),
@@ -73,6 +80,7 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   if (!parts_.deployments.Get(deployment.deployment()).ok()) {
     RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
     RETURN_IF_ERROR(CheckConformance(deployment, request));
+    if (deployment.has_workspace()) RETURN_IF_ERROR(parts_.workspaces.CheckQuota());
   }
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());

@@ -11,6 +11,7 @@
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/secret_provider.h"
+#include "services/jobs/workspace_store.h"
 
 namespace muster {
 
@@ -22,6 +23,7 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
     DocumentStore& documents;
     DeploymentStore& deployments;
     SecretProvider& secrets;
+    WorkspaceStore& workspaces;
     RpcRuntime vault_runtime;  // for calls that wait for a Vault
     DeploymentRunner& runner;
     ConformanceStore& conformance;

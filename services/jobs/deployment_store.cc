@@ -20,6 +20,7 @@
 #include "services/jobs/content_rows.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
+#include "services/jobs/workspace_rows.h"
 
 namespace muster {
 namespace {
@@ -55,9 +56,10 @@ void SetCancelled(absl::Time time, v1::Deployment* message) {
   ToProto(time, message->mutable_end_time());
 }
 
-void MarkEnded(Connection& db, int64_t id) {
+void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
   db.Run("UPDATE deployments SET ended = 1, unsettled_until = max(unsettled_until, 0) WHERE id = ?",
          id);
+  SettleWorkspace(db, id, message);
 }
 
 // As long as the root relay keeps a job by default (jobs.retention).
@@ -140,6 +142,10 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
         Blob{bytes}, Blob{digest}, message.retry_of(), message.destroys());
     const int64_t id = db.last_id();
     if (!source.empty()) MarkSource(db, message, request);
+    if (message.has_workspace()) {
+      RETURN_IF_ERROR(
+          AcquireWorkspace(db, message, request.nodes(0), FromProto(message.create_time())));
+    }
     return AddContentsOf(db, id, request);
   }));
   return created;
@@ -186,7 +192,10 @@ absl::Status DeploymentStore::AddNodes(std::string_view token, size_t limit, siz
       }
       v1::DeploymentNode& node = *message->add_nodes();
       node = Parsed<v1::DeploymentNode>(text);
-      if (!node.has_final()) node.clear_outputs();  // not verified yet
+      if (!node.has_final()) {  // not verified yet
+        node.clear_outputs();
+        node.clear_workspace();
+      }
     }
     return absl::OkStatus();
   });
@@ -299,7 +308,7 @@ absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string&
     if (!attempted) SetCancelled(time, &message);
     db.Run("UPDATE deployments SET message = ?, cancelled = 1 WHERE id = ?",
            Blob{Serialised(message)}, id);
-    if (!attempted) MarkEnded(db, id);
+    if (!attempted) MarkEnded(db, id, message);
     return absl::OkStatus();
   }));
   return message;
@@ -325,7 +334,7 @@ absl::Status DeploymentStore::Change(
     }
     change(db, id, &message);
     db.Run("UPDATE deployments SET message = ? WHERE id = ?", Blob{Serialised(message)}, id);
-    if (ends) MarkEnded(db, id);
+    if (ends) MarkEnded(db, id, message);
     return absl::OkStatus();
   });
 }

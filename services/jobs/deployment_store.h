@@ -61,7 +61,7 @@ class DeploymentStore {
   // had the same request. If it names a source, calls `check`, which may be called twice, fails as
   // it does, and marks the nodes of the source. ALREADY_EXISTS (DEPLOYMENT_EXISTS), NOT_FOUND
   // (DEPLOYMENT_NOT_FOUND: the source), FAILED_PRECONDITION (CONTENT_MISSING), RESOURCE_EXHAUSTED
-  // (TOO_MANY_DEPLOYMENTS, DISK_FULL).
+  // (TOO_MANY_DEPLOYMENTS, DISK_FULL); those of AcquireWorkspace (workspace_rows.h).
   struct Created {
     v1::Deployment message;
     bool is_new = false;
@@ -125,8 +125,8 @@ class DeploymentStore {
   absl::StatusOr<std::vector<UnsettledDeployment>> ListUnsettled(absl::Time now, int64_t id,
                                                                  size_t limit);
   // The late records of an unsettled deployment are stored, until EndWithJob; or no outcome will
-  // arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if there is
-  // none.
+  // arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if there
+  // is none.
   absl::Status Reopen(const std::string& deployment);
   absl::Status Settle(const std::string& deployment);
 

@@ -112,11 +112,16 @@ absl::StatusOr<v1::Command> SourceCommand(const DeploymentSource& source) {
   return CommandOf(source.request);
 }
 
-// The id differs, and the action of a destruction.
+// The id differs, the action of a destruction, and the version of the workspace.
 bool IsSameContent(v1::Command::Deployment a, v1::Command::Deployment b) {
   for (v1::Command::Deployment* one : {&a, &b}) {
     one->clear_deployment();
     one->clear_action();
+    if (!one->has_workspace()) continue;
+    // Its newest version.
+    const std::string name = one->workspace().workspace();
+    one->mutable_workspace()->Clear();
+    one->mutable_workspace()->set_workspace(name);
   }
   return a.SerializeAsString() == b.SerializeAsString();
 }

@@ -127,7 +127,48 @@ CREATE TABLE secret_reads (
 ) WITHOUT ROWID;
 )sql";
 
-inline constexpr const char* kJobsVersion10 = R"sql(
+// The archives of versions are encrypted blobs (workspace_store.h).
+inline constexpr const char* kJobsVersion7 = R"sql(
+CREATE TABLE workspaces (
+  name TEXT NOT NULL PRIMARY KEY,
+  data_key BLOB NOT NULL,        -- wrapped (identity/key_wrap.h); empty before the first upload
+  latest INTEGER NOT NULL,       -- the newest version; 0: none
+  state INTEGER NOT NULL,        -- WorkspaceState
+  deployment TEXT NOT NULL,      -- that has it; empty: none, as in the next three
+  job TEXT NOT NULL,
+  node TEXT NOT NULL,
+  since INTEGER NOT NULL,
+  problem TEXT NOT NULL          -- why it is suspect
+) WITHOUT ROWID;
+CREATE INDEX workspaces_of_deployment ON workspaces (deployment);
+
+CREATE TABLE workspace_versions (
+  name TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  upload TEXT NOT NULL,          -- its blob; a restored version has that of the original one
+  sha256 BLOB NOT NULL,          -- of the archive, as the next
+  size INTEGER NOT NULL,
+  deployment TEXT NOT NULL,
+  job TEXT NOT NULL,
+  node TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  omitted INTEGER NOT NULL,
+  restored_from INTEGER NOT NULL,  -- 0: it was saved by a node
+  restored_by TEXT NOT NULL,
+  PRIMARY KEY (name, version)
+) WITHOUT ROWID;
+
+-- The version that the node of the deployment is sending: the staged blob `upload`.
+CREATE TABLE workspace_uploads (
+  name TEXT NOT NULL PRIMARY KEY,
+  upload TEXT NOT NULL,
+  job TEXT NOT NULL,
+  sha256 BLOB NOT NULL,
+  size INTEGER NOT NULL
+) WITHOUT ROWID;
+)sql";
+
+inline constexpr const char* kJobsVersion8 = R"sql(
 -- Of a deployment that has ended: until when the outcome of a node that was given up may arrive; 0: every node has its own;
 -- -1: late records are being stored.
 ALTER TABLE deployments ADD COLUMN unsettled_until INTEGER NOT NULL DEFAULT 0;
@@ -137,7 +178,7 @@ CREATE INDEX deployments_unsettled ON deployments (id) WHERE unsettled_until != 
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
                                               kJobsVersion4, kJobsVersion5, kJobsVersion6,
-                                              kJobsVersion10};
+                                              kJobsVersion7, kJobsVersion8};
 
 }  // namespace muster
 

@@ -39,6 +39,9 @@
 #include "services/jobs/secret_store.h"
 #include "services/jobs/template_service.h"
 #include "services/jobs/vault/vault_secrets.h"
+#include "services/jobs/workspace_archives.h"
+#include "services/jobs/workspace_service.h"
+#include "services/jobs/workspace_store.h"
 
 namespace muster {
 namespace {
@@ -66,12 +69,14 @@ class Assembly : public JobsServer {
  public:
   Assembly(JobsServiceConfig config, std::unique_ptr<DiskReserve> reserve,
            std::unique_ptr<CertificateFiles> tls, std::unique_ptr<sqlite::LocalDatabase> database,
-           std::unique_ptr<ContentStore> contents, KeyWrap key_wrap)
+           std::unique_ptr<ContentStore> contents, std::unique_ptr<WorkspaceArchives> archives,
+           KeyWrap key_wrap)
       : config_(std::move(config)),
         reserve_(std::move(reserve)),
         tls_(std::move(tls)),
         database_(std::move(database)),
         contents_(std::move(contents)),
+        archives_(std::move(archives)),
         threads_(static_cast<size_t>(config_.request_threads), kMaxQueue),
         following_({"deployments", kFollowThreads, kMaxQueue}),
         content_calls_({"contents", kContentThreads, kMaxQueue}),
@@ -86,6 +91,7 @@ class Assembly : public JobsServer {
         vault_(MakeVault(config_, clock_)),
         sources_(secrets_, vault_.get()),
         secret_reads_(*database_),
+        workspaces_(*database_, static_cast<int64_t>(config_.workspace_quota)),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
@@ -100,10 +106,10 @@ class Assembly : public JobsServer {
                clock_, timers_, following_}),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
         deployment_service_(host_.Runtime(requests_),
-                            {documents_, deployments_, sources_, host_.Runtime(vault_calls_),
-                             runner_, conformance_, *reserve_, clock_}),
+                            {documents_, deployments_, sources_, workspaces_,
+                             host_.Runtime(vault_calls_), runner_, conformance_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
-        content_service_(host_.Runtime(content_calls_), *contents_),
+        content_service_(host_.Runtime(content_calls_), *contents_, *archives_),
         secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
                                                    .sources = sources_,
                                                    .reads = secret_reads_,
@@ -114,6 +120,15 @@ class Assembly : public JobsServer {
                                                    .reserve = *reserve_,
                                                    .vault_calls = vault_calls_,
                                                    .clock = clock_}),
+        workspace_service_(host_.Runtime(requests_), host_.Runtime(content_calls_),
+                           {.workspaces = workspaces_,
+                            .archives = *archives_,
+                            .fleet = tls_->identity().fleet,
+                            .chains = host_.chains(),
+                            .revocations = revocations_.list(),
+                            .identity = [this] { return SigningIdentity(); },
+                            .reserve = *reserve_,
+                            .clock = clock_}),
         tick_(timers_, threads_.background(), [this] { Tick(); }),
         renewal_([this] { return RenewIfDue(*tls_, aggregator_.Get(), clock_.Now()); }, timers_,
                  threads_.background()) {}
@@ -143,7 +158,8 @@ class Assembly : public JobsServer {
   const std::unique_ptr<DiskReserve> reserve_;
   const std::unique_ptr<CertificateFiles> tls_;
   const std::unique_ptr<sqlite::LocalDatabase> database_;
-  const std::unique_ptr<ContentStore> contents_;  // uses the database
+  const std::unique_ptr<ContentStore> contents_;       // uses the database
+  const std::unique_ptr<WorkspaceArchives> archives_;  // likewise
   Metrics metrics_;
   ServiceThreads threads_;
   TimerService& timers_ = threads_.timers();
@@ -162,6 +178,7 @@ class Assembly : public JobsServer {
   const std::unique_ptr<VaultSecrets> vault_;  // null: none is configured
   SecretSources sources_;
   SecretReads secret_reads_;
+  WorkspaceStore workspaces_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
@@ -171,6 +188,7 @@ class Assembly : public JobsServer {
   ConformanceService conformance_service_;
   ContentService content_service_;
   SecretService secret_service_;
+  WorkspaceService workspace_service_;
   std::unique_ptr<FeedFollower> follower_;
   std::atomic<bool> keeps_vault_ = false;  // a task of vault_calls_
   // Last: they use the members above.
@@ -189,6 +207,9 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_content_bytes",
                            "Bytes of the contents of files, with those that are being uploaded.",
                            [this] { return static_cast<double>(contents_->Usage().bytes); });
+  metrics_.AddSampledGauge("muster_jobs_workspace_bytes",
+                           "Bytes of the versions of workspaces, with those that are being saved.",
+                           [this] { return static_cast<double>(workspaces_.Usage()); });
   AddReserveGauge(metrics_, *reserve_, config_.disk_reserve);
 }
 
@@ -220,8 +241,9 @@ absl::Status Assembly::Serve() {
   options.certificate_folder = tls_->published_folder();
   options.is_revoked = [this](const Caller& caller) { return revocations_.IsRevoked(caller); };
   options.check_caller = [this](const Caller& caller) { return operators_.Check(caller); };
-  return host_.Serve(std::move(options), {&templates_, &deployment_service_, &conformance_service_,
-                                          &content_service_, &secret_service_});
+  return host_.Serve(std::move(options),
+                     {&templates_, &deployment_service_, &conformance_service_, &content_service_,
+                      &secret_service_, &workspace_service_});
 }
 
 void Assembly::Tick() {
@@ -229,6 +251,7 @@ void Assembly::Tick() {
   reserve_->Restore();
   contents_->Sweep();
   KeepVaultSession();
+  archives_->Sweep();
   tick_.RunAfter(kTick);
 }
 
@@ -276,9 +299,15 @@ absl::StatusOr<std::unique_ptr<JobsServer>> JobsServer::Start(
                                 .max_contents = config.max_contents};
   ASSIGN_OR_RETURN(auto contents, ContentStore::Open(*database, config.state_folder + "/contents",
                                                      limits, SystemClock()));
+  // Each owner of the key has a copy of it.
+  ASSIGN_OR_RETURN(auto archive_key, KeyWrap::Open(config.state_folder + "/store.key"));
+  ASSIGN_OR_RETURN(auto archives,
+                   WorkspaceArchives::Open(
+                       *database, std::move(archive_key), config.state_folder + "/workspaces",
+                       {.quota = static_cast<int64_t>(config.workspace_quota)}, SystemClock()));
   auto assembly =
       std::make_unique<Assembly>(config, std::move(reserve), std::move(tls), std::move(database),
-                                 std::move(contents), std::move(key_wrap));
+                                 std::move(contents), std::move(archives), std::move(key_wrap));
   RETURN_IF_ERROR(assembly->Begin());
   return assembly;
 }

@@ -12,6 +12,7 @@
 #include "muster/v1/deployments.pb.h"
 #include "muster/v1/secrets.pb.h"
 #include "muster/v1/templates.pb.h"
+#include "muster/v1/workspaces.pb.h"
 #include "services/common/identity/rpc_authorization.h"
 #include "services/common/rpc/testing/rpc_walk.h"
 #include "services/jobs/testing/jobs_fixture.h"
@@ -27,16 +28,17 @@ using testing::TestIdentity;
 
 std::vector<const google::protobuf::MethodDescriptor*> Methods() {
   const google::protobuf::FileDescriptor* const files[] = {
-      v1::Template::descriptor()->file(), v1::Deployment::descriptor()->file(),
+      v1::Template::descriptor()->file(),        v1::Deployment::descriptor()->file(),
       v1::NodeConformance::descriptor()->file(), v1::ReadContentRequest::descriptor()->file(),
-      v1::Secret::descriptor()->file()};
+      v1::Secret::descriptor()->file(),          v1::Workspace::descriptor()->file()};
   return MethodsOf(files);
 }
 
 // Nodes alone may call these.
 bool IsOfNodes(const std::string& path) {
   return path == "/muster.v1.ContentService/ReadContent" ||
-         path == "/muster.v1.SecretService/FetchSecrets";
+         path == "/muster.v1.SecretService/FetchSecrets" ||
+         path == "/muster.v1.WorkspaceService/SaveWorkspace";
 }
 
 class JobsRpcTest : public testing::JobsFixture {};
@@ -48,7 +50,7 @@ TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
       fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "other"}),
       fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
       fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}), fleet_.Issue(NodeIdentity{"n1"})};
-  ASSERT_EQ(Methods().size(), 23u);
+  ASSERT_EQ(Methods().size(), 28u);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);

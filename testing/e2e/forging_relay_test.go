@@ -34,6 +34,7 @@ import (
 type forgingRelay struct {
 	musterv1.UnimplementedAttachServiceServer
 	musterv1.UnimplementedContentServiceServer
+	musterv1.UnimplementedWorkspaceServiceServer
 	identity      tls.Certificate
 	chain         string
 	uri, address  string
@@ -46,6 +47,7 @@ type forgingRelay struct {
 	descendants   []*musterv1.AttachRequest_TopologyUpdate_Descendant
 	rootIsRunning chan error
 	changedParts  atomic.Int64 // of contents
+	save          saveCall     // guarded by mutex, as `node`
 }
 
 // newForgingRelay joins a machine as a relay, and attaches it to the root relay of the fleet with this program.
@@ -68,6 +70,7 @@ func newForgingRelay(t *testing.T, f *fleet.Fleet, name string) *forgingRelay {
 		ClientAuth: tls.RequireAnyClientCert, MinVersion: tls.VersionTLS13})))
 	musterv1.RegisterAttachServiceServer(server, r)
 	musterv1.RegisterContentServiceServer(server, r)
+	musterv1.RegisterWorkspaceServiceServer(server, r)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 
@@ -191,6 +194,50 @@ func (r *forgingRelay) Attach(stream grpc.BidiStreamingServer[musterv1.AttachReq
 
 // ReadContent forwards the call of a node, and changes a byte of the answer with its checksum.
 func (r *forgingRelay) ReadContent(ctx context.Context, request *musterv1.ReadContentRequest) (*musterv1.ReadContentResponse, error) {
+	ctx, err := r.forNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	response, err := musterv1.NewContentServiceClient(r.connection).ReadContent(ctx, request)
+	if err == nil && len(response.Data) > 0 {
+		response.Data[0] ^= 1
+		response.Crc32C = crc32.Checksum(response.Data, crc32.MakeTable(crc32.Castagnoli))
+		r.changedParts.Add(1)
+	}
+	return response, err
+}
+
+// saveCall answers SaveWorkspace.
+type saveCall func(context.Context, *musterv1.SaveWorkspaceRequest) (*musterv1.SaveWorkspaceResponse, error)
+
+func (r *forgingRelay) setSave(save saveCall) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	r.save = save
+}
+
+// SaveWorkspace answers as setSave says.
+func (r *forgingRelay) SaveWorkspace(ctx context.Context, request *musterv1.SaveWorkspaceRequest) (*musterv1.SaveWorkspaceResponse, error) {
+	r.mutex.Lock()
+	save := r.save
+	r.mutex.Unlock()
+	if save == nil {
+		save = r.forwardSave
+	}
+	return save(ctx, request)
+}
+
+// forwardSave forwards the call in the name of the node.
+func (r *forgingRelay) forwardSave(ctx context.Context, request *musterv1.SaveWorkspaceRequest) (*musterv1.SaveWorkspaceResponse, error) {
+	ctx, err := r.forNode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return musterv1.NewWorkspaceServiceClient(r.connection).SaveWorkspace(ctx, request)
+}
+
+// forNode makes calls in the name of the node.
+func (r *forgingRelay) forNode(ctx context.Context) (context.Context, error) {
 	r.mutex.Lock()
 	var statement *musterv1.AttachStatement
 	if len(r.descendants) > 0 {
@@ -201,14 +248,7 @@ func (r *forgingRelay) ReadContent(ctx context.Context, request *musterv1.ReadCo
 	if err != nil {
 		return nil, err
 	}
-	ctx = metadata.AppendToOutgoingContext(ctx, "muster-forwarded-identity", statement.GetChild(), "muster-attach-statement-bin", string(bytes))
-	response, err := musterv1.NewContentServiceClient(r.connection).ReadContent(ctx, request)
-	if err == nil && len(response.Data) > 0 {
-		response.Data[0] ^= 1
-		response.Crc32C = crc32.Checksum(response.Data, crc32.MakeTable(crc32.Castagnoli))
-		r.changedParts.Add(1)
-	}
-	return response, err
+	return metadata.AppendToOutgoingContext(ctx, "muster-forwarded-identity", statement.GetChild(), "muster-attach-statement-bin", string(bytes)), nil
 }
 
 func (r *forgingRelay) name() string { return r.uri[strings.LastIndex(r.uri, "/")+1:] }

@@ -25,10 +25,10 @@ var servedAt = map[string]string{
 	aggregatorListener: "RunService ResultService ArchiveService IdentityService EnrollmentService JoinService ChangeService " +
 		"ListenerService AuditService VerificationService",
 	statusListener: "StatusService HeartbeatService VerdictService",
-	jobsListener:   "TemplateService DeploymentService ConformanceService ContentService SecretService",
+	jobsListener:   "TemplateService DeploymentService ConformanceService ContentService SecretService WorkspaceService",
 	relayListener: "AttachService JobService ShareService HeartbeatService JoinService RunService/GetRun RunService/WatchRun " +
 		"ResultService/OpenUpload ResultService/Upload ResultService/SubmitResult ResultService/GetResult ResultService/DeclineRedelivery " +
-		"StatusService/ReportProgress ContentService/ReadContent SecretService/FetchSecrets",
+		"StatusService/ReportProgress ContentService/ReadContent SecretService/FetchSecrets WorkspaceService/SaveWorkspace",
 }
 
 func serves(listener, method string) bool {

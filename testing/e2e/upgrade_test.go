@@ -37,6 +37,9 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		DROP TABLE secrets;
 		DROP TABLE secret_versions;
 		DROP TABLE secret_reads;
+		DROP TABLE workspaces;
+		DROP TABLE workspace_versions;
+		DROP TABLE workspace_uploads;
 		DROP INDEX deployments_retry_of;
 		DROP INDEX deployments_destroys;
 		ALTER TABLE deployments DROP COLUMN retry_of;

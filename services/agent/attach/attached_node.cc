@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/jobs/records_signature.h"
@@ -29,6 +30,8 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   const NodeFolder& folder = options.folder;
   node->secrets_ = std::make_unique<RelaySecrets>(
       RelaySecrets::Options{folder.fleet, folder.node, options.identity_folder});
+  ASSIGN_OR_RETURN(node->workspaces_,
+                   WorkspaceOutbox::Open(PosixFileOps(), folder.path, folder.node, SystemClock()));
   JobRunnerOptions jobs{.trust = {folder.path, folder.fleet, folder.node, folder.command_ca},
                         .timers = &runtime.timers,
                         .executor = &runtime.executor,
@@ -37,6 +40,7 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
                         .docker_socket = options.docker_socket,
                         .contents = &node->contents_,
                         .secrets = node->secrets_.get(),
+                        .workspaces = node->workspaces_.get(),
                         .registry_credentials = options.registry_credentials};
   ASSIGN_OR_RETURN(node->jobs_, JobRunner::Open(std::move(jobs), [n = node.get()] {
                      {
@@ -55,6 +59,12 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   AttachDelegate& delegate = *node;
   node->client_ = std::make_unique<AttachClient>(std::move(client), delegate, runtime);
   node->secrets_->SetChannel([n = node.get()] { return n->client_->channel(); });
+  WorkspaceSender::Options sender;
+  sender.fleet = folder.fleet;
+  sender.identity_folder = options.identity_folder;
+  sender.channel = [n = node.get()] { return n->client_->channel(); };
+  node->workspace_sender_ =
+      std::make_unique<WorkspaceSender>(*node->workspaces_, std::move(sender));
   node->thread_ = std::thread([n = node.get()] { n->Work(); });
   node->client_->Start();
   return node;
@@ -70,6 +80,7 @@ AttachedNode::~AttachedNode() {
   if (thread_.joinable()) thread_.join();
   secrets_->SetChannel(nullptr);
   if (jobs_ != nullptr) jobs_->Stop(absl::ZeroDuration());  // commands read contents by the client
+  workspace_sender_.reset();
   client_.reset();
   jobs_.reset();
 }

@@ -15,6 +15,7 @@
 #include "services/agent/attach/node_folder.h"
 #include "services/agent/attach/relay_content_source.h"
 #include "services/agent/attach/relay_secrets.h"
+#include "services/agent/attach/workspace_sender.h"
 #include "services/agent/jobs/job_runner.h"
 #include "services/common/attach/attach_client.h"
 #include "services/common/base/executor.h"
@@ -85,7 +86,8 @@ class AttachedNode final : private AttachDelegate {
   Collections& collections_;
   RelayContentSource contents_{[this] { return client_->channel(); }};
   std::unique_ptr<RelaySecrets> secrets_;
-  std::unique_ptr<JobRunner> jobs_;  // uses the contents and the secrets
+  std::unique_ptr<WorkspaceOutbox> workspaces_;
+  std::unique_ptr<JobRunner> jobs_;  // uses the three above
   mutable Mutex mutex_;
   CondVar wake_;      // for the thread
   CondVar dequeued_;  // an event was
@@ -98,6 +100,7 @@ class AttachedNode final : private AttachDelegate {
   TransitClock transit_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::AttachRequest> unsent_;  // used by the thread: the queue was full
   std::unique_ptr<AttachClient> client_;
+  std::unique_ptr<WorkspaceSender> workspace_sender_;  // uses the client and the workspaces
   std::thread thread_;
 };
 

@@ -58,6 +58,7 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
         {.source = source, .target = std::string(target), .read_only = read_only});
   };
   mount(options.state, kStateTarget, false);
+  mount(options.workspace, kWorkspaceTarget, false);
   mount(options.files, kFilesTarget, true);
   mount(options.secrets, kSecretsTarget, true);
   spec.network = plan.container.network;

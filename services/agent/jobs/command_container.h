@@ -15,6 +15,7 @@
 #include "services/agent/docker/daemon_log.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/job_plan.h"
+#include "services/agent/jobs/job_workspace.h"
 #include "services/agent/jobs/running_command.h"
 
 namespace muster {
@@ -51,6 +52,7 @@ class CommandContainer final : public RunningCommand {
     std::string state;                     // the folder at kStateTarget; empty: none
     std::string files;                     // the folder at kFilesTarget; empty: none
     std::string secrets;                   // the folder at kSecretsTarget; empty: none
+    std::string workspace;                 // the folder at kWorkspaceTarget; empty: none
     std::vector<std::string> environment;  // beside that of the plan; in no log
     // Receives the id of the container before it is started, and again after an adoption.
     std::function<void(const std::string& id)> identified;

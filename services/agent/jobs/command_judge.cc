@@ -20,6 +20,7 @@
 #include "services/common/templates/build_content.h"
 #include "services/common/templates/files.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/common/templates/workspaces.h"
 
 namespace muster {
 namespace {
@@ -83,6 +84,8 @@ absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command&
   for (const auto& secret : command.container().deployment().secrets()) {
     request.secrets.push_back(secret.secret());
   }
+  RETURN_IF_ERROR(CheckWorkspaceTarget(command));
+  request.workspace = command.container().deployment().workspace().workspace();
   ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
   RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
   RETURN_IF_ERROR(CheckStoredBytes(command.container().deployment().files(), rule));

@@ -44,7 +44,8 @@ struct CommandRule {
   // For builds on top of these images: patterns of the repositories to which they are pushed.
   std::vector<std::string> repositories;
   ContainerLimits container;
-  std::vector<std::string> secrets;  // patterns of the names of secrets; empty: none
+  std::vector<std::string> secrets;     // patterns of the names of secrets; empty: none
+  std::vector<std::string> workspaces;  // patterns of the names of workspaces; empty: none
 };
 
 // The content of a policy file.

@@ -14,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "services/agent/jobs/deployment_files.h"
+#include "services/agent/jobs/workspace_folder.h"
+#include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/base/utf8.h"
@@ -132,7 +134,9 @@ class OutputReader {
 
 DeploymentState::DeploymentState(const std::string& job_folder)
     : folder_(std::filesystem::absolute(job_folder) / "state"),
-      files_(std::filesystem::absolute(job_folder) / "files") {}
+      files_(std::filesystem::absolute(job_folder) / "files"),
+      workspace_(std::filesystem::absolute(job_folder) / "workspace"),
+      unsaved_(std::filesystem::absolute(job_folder) / "workspace-unsaved") {}
 
 absl::Status DeploymentState::Create(
     std::string_view parameters, const google::protobuf::RepeatedPtrField<v1::Command::File>& files,
@@ -143,9 +147,28 @@ absl::Status DeploymentState::Create(
   return files.empty() ? absl::OkStatus() : WriteDeploymentFiles(files_, files, fetch);
 }
 
-absl::Status DeploymentState::Remove() const {
+absl::Status DeploymentState::MarkUnsaved() const {
+  return WriteFileDurably(PosixFileOps(), unsaved_, "");
+}
+
+absl::Status DeploymentState::MarkSaved() const {
+  const absl::Status removed = PosixFileOps().Remove(unsaved_);
+  return absl::IsNotFound(removed) ? absl::OkStatus() : removed;
+}
+
+std::string DeploymentState::WhyTooLarge() const {
+  std::string why = muster::WhyTooLarge(folder_, kStateLimits);
+  if (!why.empty()) return why;
+  why = muster::WhyTooLarge(workspace_, kWorkspaceLimits);
+  return why.empty() ? "" : absl::StrCat("a workspace with ", why);
+}
+
+absl::Status DeploymentState::Remove(bool with_unsaved) const {
   absl::Status status = RemoveUntrusted(folder_);
   status.Update(RemoveUntrusted(files_));
+  if (!with_unsaved && !absl::IsNotFound(PosixFileOps().Stat(unsaved_).status())) return status;
+  status.Update(RemoveUntrusted(workspace_));
+  status.Update(MarkSaved());
   return status;
 }
 

@@ -4,6 +4,8 @@
 //     parameters.json       the resolved parameters, an object
 //     outputs/              the container writes a file for each output, with its name
 //   files/                  the files of the deployment, at /files, read-only; only if it has some
+//   workspace/              its workspace, at /state/workspace; only if it has one
+//   workspace-unsaved       a mark: the workspace must not be removed yet
 //
 // While it runs, the container may change all of /state, and write other files there.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_DEPLOYMENT_STATE_H_
@@ -42,8 +44,9 @@ class DeploymentState {
 
   // Returns the absolute path of the folder for /state.
   const std::string& folder() const { return folder_; }
-  // Returns that of the folder for /files. It need not exist.
+  // Return those of the folders for /files and /state/workspace. They need not exist.
   const std::string& files() const { return files_; }
+  const std::string& workspace() const { return workspace_; }
 
   // Creates the folders. Any user in the container may write to /state, and read `files`, which
   // satisfy CheckFiles. ALREADY_EXISTS, another failure of the disk, or that of `fetch`.
@@ -54,8 +57,13 @@ class DeploymentState {
         return errors::ContentUnreachable(file.path(), "there is no jobs service");
       }) const;
 
-  // Returns which of kStateLimits it exceeds; empty if it exceeds none.
-  std::string WhyTooLarge() const { return muster::WhyTooLarge(folder_, kStateLimits); }
+  // Marks that the workspace is to be created, or that it is saved. Durable.
+  absl::Status MarkUnsaved() const;
+  absl::Status MarkSaved() const;
+
+  // Returns which of kStateLimits, or of the limits of a workspace, it exceeds; empty if it exceeds
+  // none.
+  std::string WhyTooLarge() const;
 
   // Reads the outputs of an ended container. A file with JSON is this value, another one is its
   // text without one line break at its end. The problems contain no sensitive values. Unless
@@ -63,12 +71,14 @@ class DeploymentState {
   WrittenOutputs ReadOutputs(const std::map<std::string, const Output*>& declared,
                              bool requires_outputs = true) const;
 
-  // Removes the folders, as RemoveUntrusted does.
-  absl::Status Remove() const;
+  // Removes the folders, as RemoveUntrusted does; an unsaved workspace only if `with_unsaved`.
+  absl::Status Remove(bool with_unsaved = false) const;
 
  private:
   const std::string folder_;
   const std::string files_;
+  const std::string workspace_;
+  const std::string unsaved_;
 };
 
 }  // namespace muster

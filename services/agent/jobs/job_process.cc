@@ -189,6 +189,12 @@ absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
   if (!deployment.files().empty()) options->files = state_->files();
   const ContentFetcher fetcher = FetcherOf(deployment.deployment());
   RETURN_IF_ERROR(state_->Create(ParametersJson(resolved.parameters), deployment.files(), fetcher));
+  if (deployment.has_workspace()) {
+    workspace_ =
+        std::make_unique<JobWorkspace>(host_.workspaces, job_, deployment.workspace(), *state_);
+    RETURN_IF_ERROR(workspace_->Provide(fetcher));
+    options->workspace = state_->workspace();
+  }
   if (deployment.secrets().empty()) return absl::OkStatus();
   secrets_ = std::make_unique<JobSecrets>(host_.secrets, job_, deployment.secrets());
   ASSIGN_OR_RETURN(options->secrets, secrets_->Folder());
@@ -200,10 +206,10 @@ absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
 }
 
 // No container may use it any more.
-void JobProcess::RemoveState() {
+void JobProcess::RemoveState(bool with_unsaved) {
   if (plan_.image.empty()) return;
   const DeploymentState state(folder_.path());  // a build has files at most
-  const absl::Status status = state.Remove();
+  const absl::Status status = state.Remove(with_unsaved);
   if (status.ok()) return;
   Log(LogLevel::kWarning, "the state of a deployment cannot be removed; remove it by hand",
       {{"job", job_}, {"folder", state.folder()}, {"error", status}});
@@ -220,7 +226,7 @@ void JobProcess::Run() {
         {{"job", job_}, {"error", command.status()}});
     if (secrets_ != nullptr) secrets_->Remove();  // also if the final record has to wait
     AppendWithRetry(FinalOfStart(command.status()));
-    return RemoveState();
+    return RemoveState(/*with_unsaved=*/true);  // no container had it
   }
   start_ = StartedRecord(absl::Now());
   RunToEnd(**command, recorder, began);
@@ -230,7 +236,7 @@ void JobProcess::Run() {
 void JobProcess::Resume() {
   const ContainerMark& mark = *folder_.container();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
-  RestoreSecrets();
+  RestoreProvided();
   const auto command = CommandContainer::Adopt(ContainerOptions(SinkOf(recorder)));
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
@@ -238,9 +244,13 @@ void JobProcess::Resume() {
   RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
 
-void JobProcess::RestoreSecrets() {
+void JobProcess::RestoreProvided() {
   if (!state_) return;
   const auto deployment = folder_.ReadDeployment();
+  if (deployment.ok() && deployment->has_workspace()) {
+    workspace_ =
+        std::make_unique<JobWorkspace>(host_.workspaces, job_, deployment->workspace(), *state_);
+  }
   if (deployment.ok() && deployment->secrets().empty()) return;
   // If the command cannot be read, its output may have secrets, and none are known.
   secrets_ = std::make_unique<JobSecrets>(
@@ -286,6 +296,8 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   spooled_ = recorder.spent();
   v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
   if (secrets_ != nullptr) AddDetail(secrets_->EndVault(), final.mutable_final());
+  // A container that is not known to have ended may still write to it.
+  if (ended && workspace_ != nullptr && !SaveWorkspace(final.mutable_final())) return;
   if (state_ && !HandleState(final.mutable_final())) return;
   if (end.ok() && end->outputs && final.final().outcome() == v1::JOB_OUTCOME_EXITED) {
     v1::JobRecord outputs;
@@ -428,6 +440,31 @@ bool JobProcess::HandleState(v1::JobRecord::Final* final) {
   return folder_.log()->content().outputs;
 }
 
+bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
+  for (Backoff backoff(kDiskRetry); !folder_.log()->content().workspace;) {
+    auto saved = workspace_->Save();
+    if (saved.ok()) {
+      AppendWithRetry(*std::move(saved));
+      if (!folder_.log()->content().workspace) return false;
+      break;
+    }
+    LogLimited(LogLevel::kError, "the workspace of a job cannot be saved", job_,
+               {{"job", job_}, {"error", saved.status()}});
+    if (IsNeverSaved(saved.status())) {
+      if (final->outcome() != v1::JOB_OUTCOME_EXITED) return true;
+      final->MergeFrom(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(saved.status()),
+                                   ToStd(saved.status().message()))
+                           .final());
+      final->clear_exit_code();
+      return true;
+    }
+    if (agent_stops_) return false;
+    AwaitDisk(backoff.Next(std::nullopt));
+  }
+  workspace_->SetSaved();
+  return true;
+}
+
 absl::Duration JobProcess::StoreStart(absl::Duration now) {
   if (!start_) return absl::InfiniteDuration();
   if (now < store_start_at_) return store_start_at_;
@@ -457,10 +494,14 @@ void JobProcess::AppendWithRetry(v1::JobRecord record) {
     failure = status;
     // The next process reports the job as lost. An invalid record stays invalid.
     if (agent_stops_ || absl::IsInvalidArgument(status)) return;
-    pollfd wake = {wake_.get(), POLLIN, 0};
-    poll(&wake, 1, PollMilliseconds(backoff.Next(std::nullopt)));
-    Drain(wake_);
+    AwaitDisk(backoff.Next(std::nullopt));
   }
+}
+
+void JobProcess::AwaitDisk(absl::Duration time) {
+  pollfd wake = {wake_.get(), POLLIN, 0};
+  poll(&wake, 1, PollMilliseconds(time));
+  Drain(wake_);
 }
 
 }  // namespace muster

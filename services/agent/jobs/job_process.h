@@ -19,6 +19,7 @@
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/job_secrets.h"
+#include "services/agent/jobs/job_workspace.h"
 #include "services/agent/jobs/output_recorder.h"
 #include "services/agent/jobs/running_command.h"
 #include "services/agent/jobs/spool_quota.h"
@@ -34,6 +35,7 @@ struct JobHost {
   DockerEngine& docker;
   ContentSource& contents;
   SecretHost secrets = {};
+  WorkspaceOutbox* workspaces = nullptr;  // null: the node has none
 };
 
 // The reason to end a process early.
@@ -44,7 +46,8 @@ enum class JobStop { kNone, kCancelled, kTimedOut, kStateTooLarge, kAgentStops }
 // limit or on Stop it gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a
 // state (deployment_state.h): if that becomes too large, the container gets SIGKILL. If it exits
 // with 0, its outputs are recorded. Its secrets (job_secrets.h) are fetched before it starts, and
-// masked in its output.
+// masked in its output. Its workspace (job_workspace.h) is fetched before it starts, and saved
+// after its end, whatever the outcome is.
 class JobProcess {
  public:
   // The folder has a log and outlives this. Run calls `on_records` when the log has new records.
@@ -73,9 +76,9 @@ class JobProcess {
   ContentFetcher FetcherOf(const std::string& deployment);
   // Creates the state of a deployment, for its container.
   absl::Status CreateState(CommandContainer::Options* options);
-  void RemoveState();
-  // Finds the secrets that an earlier process of the agent provided.
-  void RestoreSecrets();
+  void RemoveState(bool with_unsaved = false);
+  // Finds the secrets and the workspace that an earlier process of the agent provided.
+  void RestoreProvided();
   v1::JobRecord FinalOfStart(const absl::Status& failure) const;
   // Stores the record of the start, and does not wait for a full disk: output may be stored before
   // it. Returns the time of the next call.
@@ -93,6 +96,10 @@ class JobProcess {
   // invalid or the state is too large. Returns false if they cannot be stored: then the next
   // process of the agent reads them again.
   bool HandleState(v1::JobRecord::Final* final);
+  // Saves the workspace of a deployment, whatever its outcome is, in the same way.
+  bool SaveWorkspace(v1::JobRecord::Final* final);
+  // Waits for the next attempt to write to the disk, or a stop.
+  void AwaitDisk(absl::Duration time);
   void AppendWithRetry(v1::JobRecord record);
 
   const JobHost host_;
@@ -103,6 +110,7 @@ class JobProcess {
   const std::function<void()> on_records_;
   const std::optional<DeploymentState> state_;  // of a deployment
   std::unique_ptr<JobSecrets> secrets_;         // null: it has none
+  std::unique_ptr<JobWorkspace> workspace_;     // null: it has none
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
   std::atomic<bool> agent_stops_ = false;

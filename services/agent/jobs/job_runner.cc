@@ -44,7 +44,9 @@ JobRunner::JobRunner(JobRunnerOptions options, std::unique_ptr<CommandJudge> jud
       secret_folders_(options_.trust.folder, options_.trust.node, options_.memory_folders),
       // A state is left if the container could not be removed when the job ended.
       finished_(PosixFileOps(), folder_, SystemClock(),
-                [](const std::string& job) { DeploymentState(job).Remove().IgnoreError(); }),
+                [](const std::string& job) {
+                  DeploymentState(job).Remove(/*with_unsaved=*/true).IgnoreError();
+                }),
       recover_backoff_(kRecoverRetry),
       cancelled_(std::move(cancelled)),
       records_({options_.trust.node, options_.sign, options_.timers, options_.executor,
@@ -324,7 +326,8 @@ void JobRunner::Begin(Job& job) {
                                                      quota_,
                                                      docker_,
                                                      *options_.contents,
-                                                     {options_.secrets, &secret_folders_}},
+                                                     {options_.secrets, &secret_folders_},
+                                                     options_.workspaces},
                                              *job.folder, job.id, std::move(job.plan), on_records_);
   job.thread = std::thread([this, &job] {
     job.process->Run();

@@ -27,6 +27,7 @@
 #include "services/agent/jobs/secret_folders.h"
 #include "services/agent/jobs/spool_quota.h"
 #include "services/agent/jobs/waiting_jobs.h"
+#include "services/agent/jobs/workspace_outbox.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/file_ops.h"
@@ -51,6 +52,7 @@ struct JobRunnerOptions {
   std::string docker_socket = "/var/run/docker.sock";  // the daemon that runs containers
   ContentSource* contents = nullptr;                   // outlives the runner; required
   SecretSource* secrets = nullptr;  // outlives the runner; null: deployments with secrets fail
+  WorkspaceOutbox* workspaces = nullptr;  // likewise for deployments with workspaces
   std::vector<std::string> memory_folders = DefaultMemoryFolders();  // for secrets
   std::string registry_credentials;  // a file (registry_credentials.h); empty: none
   // When containers without a job are removed, for the first time.

@@ -207,6 +207,15 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
     return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
                                               " does not admit the variable ", variable));
   }
+  const auto fits_workspace = [&](const std::string& pattern) {
+    return FitsArgument(pattern, request.workspace);
+  };
+  if (!request.workspace.empty() && std::ranges::none_of(rule.workspaces, fits_workspace)) {
+    return errors::ContainerNotAdmitted(
+        absl::StrCat("the rule with the image \"", rule.images.front(), "\" in ", file_,
+                     " does not admit the workspace ", request.workspace),
+        "in that rule", absl::StrCat("workspaces: [", request.workspace, "]"));
+  }
   for (const std::string& name : request.secrets) {
     const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
     if (std::ranges::any_of(rule.secrets, fits)) continue;

@@ -20,6 +20,7 @@
 //       processes: 100                   # default: 256
 //       actions: [container, deployment, ad-hoc, build]  # default: [container]
 //       secrets: ["prod/*"]              # that a deployment may have; default: none
+//       workspaces: ["net-*"]            # that a deployment may have; default: none
 //       repositories: ["registry.example/templates/*"]  # only with build, which requires it
 //       environment, time_limit, max_output and signers as above
 //   collect: [hostfacts]                 # modules that runs may start; default: all
@@ -54,6 +55,7 @@ struct CommandRequest {
   std::vector<std::string> variables;  // names
   std::vector<std::string> classes;
   std::vector<std::string> secrets;  // names such as "prod/db"
+  std::string workspace;             // empty: none
 };
 
 // The rules of one file. Immutable; thread-safe.

@@ -256,6 +256,22 @@ TEST(NodePolicyTest, DeploymentHasOnlyTheSecretsOfItsRule) {
           .ok());
 }
 
+TEST(NodePolicyTest, DeploymentHasOnlyAWorkspaceOfItsRule) {
+  CommandRequest deployment = InContainer("sha256:" + std::string(64, 'a'), {}, "deployment");
+  deployment.workspace = "net-1";
+  const absl::Status refused =
+      Policy("containers: [{images: ['*'], actions: [deployment]}]").Allow(deployment).status();
+  ExpectRefused(refused, "does not admit the workspace net-1");
+  EXPECT_NE(refused.message().find("workspaces: [net-1]"), absl::string_view::npos) << refused;
+  ExpectRefused(Policy("containers: [{images: ['*'], actions: [deployment], workspaces: ['w*']}]")
+                    .Allow(deployment)
+                    .status(),
+                "does not admit the workspace net-1");
+  EXPECT_TRUE(Policy("containers: [{images: ['*'], actions: [deployment], workspaces: ['net-*']}]")
+                  .Allow(deployment)
+                  .ok());
+}
+
 TEST(NodePolicyTest, BuildRequiresARuleWithItsRepository) {
   const std::string image = "registry.example/types/site@sha256:" + std::string(64, 'a');
   CommandRequest build = InContainer(image, {}, "build");

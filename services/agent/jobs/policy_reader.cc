@@ -167,6 +167,7 @@ class PolicyReader {
          {"repositories",
           [&](const YAML::Node& n) { rule.repositories = ReadList(n, "repositories"); }},
          {"secrets", [&](const YAML::Node& n) { rule.secrets = ReadList(n, "secrets"); }},
+         {"workspaces", [&](const YAML::Node& n) { rule.workspaces = ReadList(n, "workspaces"); }},
          {"network", [&](const YAML::Node& n) { ReadText(n, "network", &rule.container.network); }},
          {"memory", [&](const YAML::Node& n) { ReadSize(n, "memory", &rule.container.memory); }},
          {"cpus", [&](const YAML::Node& n) { ReadCpus(n, &rule.container.nano_cpus); }},

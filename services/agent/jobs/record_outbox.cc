@@ -93,6 +93,7 @@ void RecordOutbox::Count(v1::JobRecord* record) {
   if (record->has_final()) final_sequence_ = sequence_;
   if (record->has_started()) content_.started = true;
   if (record->has_outputs()) content_.outputs = true;
+  if (record->has_workspace()) content_.workspace = true;
   if (record->has_output()) {
     Stream& stream =
         record->output().stream() == v1::JOB_STREAM_STDERR ? content_.err : content_.out;

@@ -72,7 +72,8 @@ class RecordOutbox {
     Stream err;
     bool cut = false;
     int64_t cut_bytes = 0;
-    bool outputs = false;  // of a deployment
+    bool outputs = false;  // of a deployment, as the next
+    bool workspace = false;
   };
   Content content() const;
 

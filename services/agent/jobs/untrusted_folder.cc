@@ -10,9 +10,11 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/errno_error.h"
+#include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
@@ -89,6 +91,42 @@ class FolderCount {
   int64_t bytes_ = 0;
 };
 
+// Visits the content of folders. Each level has one open folder.
+class Visitor {
+ public:
+  using Visit = absl::FunctionRef<absl::StatusOr<bool>(const UntrustedEntry& entry)>;
+
+  Visitor(int max_levels, Visit visit) : max_levels_(max_levels), visit_(visit) {}
+
+  absl::Status Enter(UniqueFd fd, const std::string& path, int level) {
+    if (level > max_levels_) {
+      return absl::OutOfRangeError(absl::StrCat("more than ", max_levels_, " levels of folders"));
+    }
+    const int fault = errno;
+    FolderStream folder(std::move(fd));
+    if (!folder.valid()) return ErrnoError(fault, "open", path.empty() ? "the folder" : path);
+    std::vector<std::string> names;
+    while (const char* name = folder.Next()) names.emplace_back(name);
+    std::ranges::sort(names);
+    for (const std::string& name : names) {
+      const std::string below = path.empty() ? name : absl::StrCat(path, "/", name);
+      struct stat info = {};
+      if (fstatat(folder.fd(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+        return ErrnoError(errno, "read", below);
+      }
+      ASSIGN_OR_RETURN(const bool enter, visit_({below, folder.fd(), name, info}));
+      if (!enter || !S_ISDIR(info.st_mode)) continue;
+      UniqueFd next = OpenFolder(folder.fd(), name.c_str());
+      RETURN_IF_ERROR(Enter(std::move(next), below, level + 1));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const int max_levels_;
+  const Visit visit_;
+};
+
 // Opens a folder, and makes it readable and writable for its owner if that is required.
 UniqueFd OpenToEmpty(int parent, const char* name) {
   UniqueFd fd = OpenFolder(parent, name);
@@ -163,6 +201,13 @@ class Emptier {
 std::string WhyTooLarge(const std::string& folder, const FolderLimits& limits) {
   UniqueFd fd = OpenFolder(AT_FDCWD, folder.c_str());
   return fd.valid() ? FolderCount(limits).Add(std::move(fd), 1) : "";
+}
+
+absl::Status VisitUntrusted(
+    const std::string& folder, int max_levels,
+    absl::FunctionRef<absl::StatusOr<bool>(const UntrustedEntry& entry)> visit) {
+  UniqueFd fd = OpenFolder(AT_FDCWD, folder.c_str());
+  return Visitor(max_levels, visit).Enter(std::move(fd), "", 1);
 }
 
 absl::Status RemoveUntrusted(const std::string& folder) {

@@ -128,6 +128,12 @@ absl::Status OtherSecretsReturned() {
                    "Nothing was signed. Check the jobs service.");
 }
 
+absl::Status OtherWorkspaceReturned() {
+  return MakeError(absl::StatusCode::kPermissionDenied, "COMMAND_REFUSED",
+                   "the jobs service returned another workspace than that of the command",
+                   "Nothing was signed. Check the jobs service.");
+}
+
 absl::Status NoNodeHasLabels(std::string_view labels) {
   return MakeError(absl::StatusCode::kNotFound, "NODE_NOT_FOUND",
                    absl::StrCat("no enrolled node has the labels ", ToAbsl(labels)),

@@ -51,6 +51,8 @@ absl::Status NoDeploymentBeginsWith(std::string_view text);
 absl::Status OtherCommandReturned(std::string_view deployment);
 // PERMISSION_DENIED, COMMAND_REFUSED.
 absl::Status OtherSecretsReturned();
+// PERMISSION_DENIED, COMMAND_REFUSED.
+absl::Status OtherWorkspaceReturned();
 // NOT_FOUND, NODE_NOT_FOUND.
 absl::Status NoNodeHasLabels(std::string_view labels);
 // NOT_FOUND, PLUGIN_NOT_FOUND.

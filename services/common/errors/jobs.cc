@@ -295,6 +295,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "INVALID_SECRETS") {
     return "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.";
   }
+  if (reason == "INVALID_WORKSPACE") {
+    return "Name one workspace and one node: muster deploy TEMPLATE --node NODE --workspace NAME.";
+  }
   if (reason == "JOB_OUTCOME_EXITED") {
     return "Read the output of the command on the node: muster job logs JOB --node NAME, or muster deployment logs DEPLOYMENT --node NAME.";
   }
@@ -366,6 +369,15 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   }
   if (reason == "USER_NOT_POSSIBLE") {
     return "Run the agent as root, or leave user out of the rule.";
+  }
+  if (reason == "WORKSPACE_NOT_SAVED") {
+    return "Remove the cause. The folder stays on the node for a day: docs/agent.md. Then decide by muster workspace unlock.";
+  }
+  if (reason == "WORKSPACE_TOO_LARGE") {
+    return "Remove files from /state/workspace that can be made again, such as caches. The folder stays on the node for a day: docs/agent.md.";
+  }
+  if (reason == "WORKSPACE_UNAVAILABLE") {
+    return "Remove the cause, and try the deployment again: muster deployment retry.";
   }
   return "";
 }

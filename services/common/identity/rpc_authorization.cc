@@ -211,6 +211,19 @@ constexpr Row kTable[] = {
      {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
      Bit(Role::kRelay)},
 
+    // Workspaces: a node saves those of its deployments; the handler checks its signature.
+    {"/muster.v1.WorkspaceService/ListWorkspaces", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.WorkspaceService/GetWorkspace", {{{kOperators, Bit(Kind::kFleet)}}}},
+    {"/muster.v1.WorkspaceService/RestoreWorkspace",
+     {{{kOperators, Bit(Kind::kFleet)}}},
+     kDirectOnly},
+    {"/muster.v1.WorkspaceService/UnlockWorkspace",
+     {{{kOperators, Bit(Kind::kFleet)}}},
+     kDirectOnly},
+    {"/muster.v1.WorkspaceService/SaveWorkspace",
+     {{{Bit(Role::kNode), Bit(Kind::kOwn)}}},
+     Bit(Role::kRelay)},
+
     // Contents of files. A node reads those of its deployments; the handler checks it.
     {"/muster.v1.ContentService/FindContents", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},
     {"/muster.v1.ContentService/UploadContent", {{{kOperators, Bit(Kind::kFleet)}}}, kDirectOnly},

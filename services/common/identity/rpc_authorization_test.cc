@@ -105,6 +105,11 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.SecretService/ListSecrets", "o"},
     {"/muster.v1.SecretService/DeleteSecret", "o"},
     {"/muster.v1.SecretService/FetchSecrets", "n"},
+    {"/muster.v1.WorkspaceService/ListWorkspaces", "o"},
+    {"/muster.v1.WorkspaceService/GetWorkspace", "o"},
+    {"/muster.v1.WorkspaceService/RestoreWorkspace", "o"},
+    {"/muster.v1.WorkspaceService/UnlockWorkspace", "o"},
+    {"/muster.v1.WorkspaceService/SaveWorkspace", "n"},
     {"/muster.v1.ContentService/FindContents", "o"},
     {"/muster.v1.ContentService/UploadContent", "o"},
     {"/muster.v1.ContentService/ReadContent", "n"},
@@ -296,7 +301,8 @@ TEST(RpcAuthorizationTest, NodeBehindARelayOnlyDeliversAndReadsItsRunsAndSecrets
                                            "/muster.v1.ContentService/ReadContent",
                                            "/muster.v1.HeartbeatService/StreamHeartbeats",
                                            "/muster.v1.HeartbeatService/SendHeartbeat",
-                                           "/muster.v1.SecretService/FetchSecrets"};
+                                           "/muster.v1.SecretService/FetchSecrets",
+                                           "/muster.v1.WorkspaceService/SaveWorkspace"};
   Caller caller = Node();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kRelay, "r"}};
   for (const std::string_view method : AuthorizedMethods()) {

@@ -7,7 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "services/common/base/names.h"
 #include "services/common/base/sha256.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
+#include "services/common/templates/workspaces.h"
 
 namespace muster {
 namespace {
@@ -105,6 +107,10 @@ absl::Status ValidateContent(const v1::JobRecord& record) {
       return ValidateFinal(record.final());
     case v1::JobRecord::kOutputs:
       return ValidateOutputs(record.outputs());
+    case v1::JobRecord::kWorkspace: {
+      const absl::Status valid = CheckSavedWorkspace(record.workspace());
+      return valid.ok() ? valid : Invalid(ToStd(valid.message()));
+    }
     case v1::JobRecord::kBranch:
       return Invalid("only the root reports branches");
     case v1::JobRecord::RECORD_NOT_SET:

@@ -10,6 +10,7 @@
 #include "services/common/identity/identity.h"
 #include "services/common/jobs/signing_files.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/common/templates/workspaces.h"
 
 namespace muster {
 namespace {
@@ -32,6 +33,8 @@ std::string Content(const v1::JobRecord& record) {
       }
       return text;
     }
+    case v1::JobRecord::kWorkspace:
+      return absl::StrCat("workspace\n", WorkspaceText(record.workspace()));
     case v1::JobRecord::kFinal: {
       const v1::JobRecord::Final& final = record.final();
       std::string text =

@@ -134,6 +134,14 @@ TEST_F(RecordsSignatureTest, DigestOfOutputsIsThatOfTheirNamesAndValues) {
   EXPECT_NE(DigestOf(record), whole);
   record.mutable_outputs()->clear_outputs();
   EXPECT_EQ(DigestOf(record), DigestBytes(Sha256::Of("2\n1000000000\noutputs")));
+  v1::JobRecord::Workspace& saved = *record.mutable_workspace();
+  saved.set_workspace("w");
+  saved.set_version(3);
+  saved.set_sha256("\x01\x02");
+  saved.set_size(9);
+  saved.set_omitted(1);
+  EXPECT_EQ(DigestOf(record),
+            DigestBytes(Sha256::Of("2\n1000000000\nworkspace\nw\n3\n0102\n9\n1")));
 }
 
 }  // namespace

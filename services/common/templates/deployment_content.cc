@@ -31,6 +31,7 @@ void DescribeContent(const v1::Command::Deployment& content, const ResolvedDeplo
     if (!value.sensitive) parameter.set_value(ExactJsonText(value.value));
   }
   *description->mutable_secrets() = content.secrets();
+  if (content.has_workspace()) *description->mutable_workspace() = content.workspace();
   DescribeFiles(content.files(), description);
 }
 

@@ -10,6 +10,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/templates/exact_json.h"
 #include "services/common/templates/files.h"
+#include "services/common/templates/workspaces.h"
 
 namespace muster {
 namespace {
@@ -107,6 +108,7 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
       MergeSecrets(resolved.type.secrets,
                    resolved.own ? resolved.own->secrets : std::vector<SecretDeclaration>()),
       deployment.secrets()));
+  if (deployment.has_workspace()) RETURN_IF_ERROR(CheckWorkspace(deployment.workspace()));
   ASSIGN_OR_RETURN(const auto values, ReadParameterValues(deployment.parameters()));
   std::vector<std::string> mistakes;
   resolved.parameters = ResolveParameters(merged, values, &mistakes);

@@ -42,9 +42,9 @@ struct ResolvedDeployment {
   bool is_idempotent() const;
 };
 
-// Resolves the parameters, and checks action, files and secrets. The jobs service and each node
-// call it with the same content, so both decide alike. INVALID_ARGUMENT (INVALID_DOCUMENT,
-// INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS).
+// Resolves the parameters, and checks action, files, secrets and workspace. The jobs service and
+// each node call it with the same content, so both decide alike. INVALID_ARGUMENT
+// (INVALID_DOCUMENT, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_WORKSPACE).
 absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployment& deployment);
 
 // Returns the values as one JSON object, as the container gets them.

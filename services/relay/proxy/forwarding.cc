@@ -13,6 +13,7 @@
 #include "services/relay/proxy/secret_forward.h"
 #include "services/relay/proxy/spool_drain.h"
 #include "services/relay/proxy/status_forward.h"
+#include "services/relay/proxy/workspace_forward.h"
 #include "services/relay/stream_stopper.h"
 
 namespace muster {
@@ -40,12 +41,14 @@ class Assembly : public Forwarding {
         uploads_(kUploads),
         content_calls_(kContentCalls),
         secret_calls_(kSecretCalls),
+        workspace_calls_(kWorkspaceCalls),
         ahead_(kAhead),
         forward_{parts.upstream, parts.runtime, calls_},
         runs_(forward_),
         status_(forward_),
         contents_({parts.upstream, parts.runtime, content_calls_}),
         secrets_({parts.upstream, parts.runtime, secret_calls_}),
+        workspaces_({parts.upstream, parts.runtime, workspace_calls_}),
         join_(parts.upstream, parts.runtime, parts.clock, parts.metrics),
         hub_(
             parts.relay,
@@ -62,6 +65,7 @@ class Assembly : public Forwarding {
     uploads_.AwaitNone();
     content_calls_.AwaitNone();
     secret_calls_.AwaitNone();
+    workspace_calls_.AwaitNone();
     // The tasks use the spool and its drain.
     disk_.Drain(absl::InfiniteDuration()).IgnoreError();
     drain_.reset();
@@ -94,13 +98,15 @@ class Assembly : public Forwarding {
         "muster_relay_overloaded_total",
         "Calls that were rejected because too many calls were in progress upstream.", [this] {
           return static_cast<double>(calls_.refused() + uploads_.refused() +
-                                     content_calls_.refused() + secret_calls_.refused());
+                                     content_calls_.refused() + secret_calls_.refused() +
+                                     workspace_calls_.refused());
         });
     return absl::OkStatus();
   }
 
   std::vector<grpc::Service*> services() override {
-    return {results_.get(), &runs_, &status_, &contents_, &secrets_, &heartbeats_, &join_};
+    return {results_.get(), &runs_,       &status_,     &contents_,
+            &secrets_,      &workspaces_, &heartbeats_, &join_};
   }
   grpc::Service* join_service() override { return &join_; }
   void EndStreams() override { stopper_.EndAll(); }
@@ -114,12 +120,14 @@ class Assembly : public Forwarding {
   Admission uploads_;
   Admission content_calls_;
   Admission secret_calls_;
+  Admission workspace_calls_;
   ReadAheadBudget ahead_;
   const ForwardParts forward_;
   RunForward runs_;
   StatusForward status_;
   ContentForward contents_;
   SecretForward secrets_;
+  WorkspaceForward workspaces_;
   JoinForward join_;
   HeartbeatHub hub_;
   StreamStopper stopper_;

@@ -58,8 +58,8 @@ class Forwarding {
   virtual ~Forwarding() = default;
 
   // For the listener with mutual TLS: ResultService, RunService, StatusService,
-  // HeartbeatService, ContentService, SecretService, and JoinService for child
-  // relays.
+  // HeartbeatService, ContentService, SecretService, WorkspaceService, and JoinService for
+  // child relays.
   virtual std::vector<grpc::Service*> services() = 0;
   // JoinService, for the listener without client certificates.
   virtual grpc::Service* join_service() = 0;

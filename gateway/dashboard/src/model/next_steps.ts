@@ -26,6 +26,7 @@ export const nextSteps: ReadonlyMap<string, string> = new Map([
   ["INVALID_DOCUMENT","Correct the document, and send it again."],
   ["INVALID_PARAMETERS","Correct them. `muster type show` and `muster template show` print the parameters."],
   ["INVALID_SECRETS","Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template."],
+  ["INVALID_WORKSPACE","Name one workspace and one node: muster deploy TEMPLATE --node NODE --workspace NAME."],
   ["JOB_OUTCOME_EXITED","Read the output of the command on the node: muster job logs JOB --node NAME, or muster deployment logs DEPLOYMENT --node NAME."],
   ["JOB_OUTCOME_EXPIRED","Submit it again. If nodes waited for their turn, use a larger --parallel. Otherwise compare the clock of the node with yours."],
   ["JOB_OUTCOME_FAILED","Look up the reason in docs/errors.md."],
@@ -50,4 +51,7 @@ export const nextSteps: ReadonlyMap<string, string> = new Map([
   ["TIME_LIMIT","If the container did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment."],
   ["TYPE_NOT_BUILDABLE","Store a version of the type that has `build` with a folder for the files (docs/templates.md)."],
   ["USER_NOT_POSSIBLE","Run the agent as root, or leave user out of the rule."],
+  ["WORKSPACE_NOT_SAVED","Remove the cause. The folder stays on the node for a day: docs/agent.md. Then decide by muster workspace unlock."],
+  ["WORKSPACE_TOO_LARGE","Remove files from /state/workspace that can be made again, such as caches. The folder stays on the node for a day: docs/agent.md."],
+  ["WORKSPACE_UNAVAILABLE","Remove the cause, and try the deployment again: muster deployment retry."],
 ]);

@@ -55,14 +55,14 @@ type ContentServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_CONTENT), DATA_LOSS (CRC_MISMATCH; DIGEST_MISMATCH: the bytes are not those of
 	// the content, and the upload is removed), RESOURCE_EXHAUSTED (CONTENT_QUOTA, TOO_MANY_UPLOADS, DISK_FULL).
 	UploadContent(ctx context.Context, in *UploadContentRequest, opts ...grpc.CallOption) (*UploadContentResponse, error)
-	// Returns a part of a content that a stored deployment for the calling node names. Verify the whole against the
-	// SHA-256 in the command.
+	// Returns a part of a content that a stored deployment for the calling node names, or of the version of its workspace.
+	// Verify the whole against the SHA-256 in the command.
 	//
 	// Callers: nodes, also through relays.
 	//
 	// Errors: NOT_FOUND (CONTENT_NOT_FOUND: no such deployment for this node names it), INVALID_ARGUMENT
 	// (INVALID_CONTENT), OUT_OF_RANGE (OFFSET_TOO_HIGH), UNAVAILABLE (RELAY_CUT_OFF, JOBS_UNREACHABLE),
-	// RESOURCE_EXHAUSTED (OVERLOADED).
+	// RESOURCE_EXHAUSTED (OVERLOADED), DATA_LOSS (WORKSPACE_DAMAGED).
 	ReadContent(ctx context.Context, in *ReadContentRequest, opts ...grpc.CallOption) (*ReadContentResponse, error)
 }
 
@@ -133,14 +133,14 @@ type ContentServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_CONTENT), DATA_LOSS (CRC_MISMATCH; DIGEST_MISMATCH: the bytes are not those of
 	// the content, and the upload is removed), RESOURCE_EXHAUSTED (CONTENT_QUOTA, TOO_MANY_UPLOADS, DISK_FULL).
 	UploadContent(context.Context, *UploadContentRequest) (*UploadContentResponse, error)
-	// Returns a part of a content that a stored deployment for the calling node names. Verify the whole against the
-	// SHA-256 in the command.
+	// Returns a part of a content that a stored deployment for the calling node names, or of the version of its workspace.
+	// Verify the whole against the SHA-256 in the command.
 	//
 	// Callers: nodes, also through relays.
 	//
 	// Errors: NOT_FOUND (CONTENT_NOT_FOUND: no such deployment for this node names it), INVALID_ARGUMENT
 	// (INVALID_CONTENT), OUT_OF_RANGE (OFFSET_TOO_HIGH), UNAVAILABLE (RELAY_CUT_OFF, JOBS_UNREACHABLE),
-	// RESOURCE_EXHAUSTED (OVERLOADED).
+	// RESOURCE_EXHAUSTED (OVERLOADED), DATA_LOSS (WORKSPACE_DAMAGED).
 	ReadContent(context.Context, *ReadContentRequest) (*ReadContentResponse, error)
 	mustEmbedUnimplementedContentServiceServer()
 }

@@ -108,7 +108,9 @@ type PlanDeploymentRequest struct {
 	// `type_document` and `build` are empty.
 	Build *Command_Build `protobuf:"bytes,13,opt,name=build,proto3" json:"build,omitempty"`
 	// With `template` or `type`: the secrets, in any order. Version 0 stands for the newest one, which the plan names.
-	Secrets       []*Command_SecretReference `protobuf:"bytes,16,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	Secrets []*Command_SecretReference `protobuf:"bytes,16,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// With `template` or `type`: the workspace. The plan names its newest version.
+	Workspace     string `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -220,6 +222,13 @@ func (x *PlanDeploymentRequest) GetSecrets() []*Command_SecretReference {
 	return nil
 }
 
+func (x *PlanDeploymentRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
 type DeploymentPlan struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The documents and parameters for the command. `deployment` is empty: the signer chooses it. Unset with `source`.
@@ -241,7 +250,10 @@ type DeploymentPlan struct {
 	// For `build`: the stored version of the template with this source, NAME@VERSION. Empty if it is to be built.
 	Built string `protobuf:"bytes,11,opt,name=built,proto3" json:"built,omitempty"`
 	// As in the command.
-	Secrets       []*Command_SecretReference `protobuf:"bytes,13,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	Secrets []*Command_SecretReference `protobuf:"bytes,13,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// As in the command. For `retry_of` and `destroys` with a workspace: its newest version, which the new command names instead
+	// of that of the source.
+	Workspace     *Command_WorkspaceReference `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -342,6 +354,13 @@ func (x *DeploymentPlan) GetBuilt() string {
 func (x *DeploymentPlan) GetSecrets() []*Command_SecretReference {
 	if x != nil {
 		return x.Secrets
+	}
+	return nil
+}
+
+func (x *DeploymentPlan) GetWorkspace() *Command_WorkspaceReference {
+	if x != nil {
+		return x.Workspace
 	}
 	return nil
 }
@@ -701,6 +720,8 @@ type Deployment struct {
 	SkipConformance bool `protobuf:"varint,36,opt,name=skip_conformance,json=skipConformance,proto3" json:"skip_conformance,omitempty"`
 	// The names and versions of its secrets, as signed. No call returns a value.
 	Secrets []*Command_SecretReference `protobuf:"bytes,32,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// As signed.
+	Workspace *Command_WorkspaceReference `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	// Only if GetDeploymentRequest asks for them: the first 10 by name of the nodes of the request without a record. Empty if
 	// the command is for all nodes: it names none.
 	SilentNodes []string `protobuf:"bytes,30,rep,name=silent_nodes,json=silentNodes,proto3" json:"silent_nodes,omitempty"`
@@ -924,6 +945,13 @@ func (x *Deployment) GetSecrets() []*Command_SecretReference {
 	return nil
 }
 
+func (x *Deployment) GetWorkspace() *Command_WorkspaceReference {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
 func (x *Deployment) GetSilentNodes() []string {
 	if x != nil {
 		return x.SilentNodes
@@ -1071,7 +1099,9 @@ type DeploymentNode struct {
 	RetriedBy   string `protobuf:"bytes,5,opt,name=retried_by,json=retriedBy,proto3" json:"retried_by,omitempty"`
 	DestroyedBy string `protobuf:"bytes,6,opt,name=destroyed_by,json=destroyedBy,proto3" json:"destroyed_by,omitempty"`
 	// The outcome of the root relay, which had given up the node, before that of the node arrived.
-	Earlier       *JobRecord_Final `protobuf:"bytes,7,opt,name=earlier,proto3" json:"earlier,omitempty"`
+	Earlier *JobRecord_Final `protobuf:"bytes,7,opt,name=earlier,proto3" json:"earlier,omitempty"`
+	// The version of the workspace that the node saves. Only if the records are those that the node signed.
+	Workspace     *JobRecord_Workspace `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1151,6 +1181,13 @@ func (x *DeploymentNode) GetDestroyedBy() string {
 func (x *DeploymentNode) GetEarlier() *JobRecord_Final {
 	if x != nil {
 		return x.Earlier
+	}
+	return nil
+}
+
+func (x *DeploymentNode) GetWorkspace() *JobRecord_Workspace {
+	if x != nil {
+		return x.Workspace
 	}
 	return nil
 }
@@ -1378,7 +1415,7 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xff\x02\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\x9d\x03\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1392,7 +1429,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x05nodes\x18\b \x03(\tR\x05nodes\x12\x14\n" +
 	"\x05force\x18\t \x01(\bR\x05force\x12.\n" +
 	"\x05build\x18\r \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12<\n" +
-	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"\xde\x03\n" +
+	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12\x1c\n" +
+	"\tworkspace\x18( \x01(\tR\tworkspace\"\xa3\x04\n" +
 	"\x0eDeploymentPlan\x12=\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\v2\x1d.muster.v1.Command.DeploymentR\n" +
@@ -1409,7 +1447,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\x05build\x18\n" +
 	" \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12\x14\n" +
 	"\x05built\x18\v \x01(\tR\x05built\x12<\n" +
-	"\asecrets\x18\r \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"R\n" +
+	"\asecrets\x18\r \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12C\n" +
+	"\tworkspace\x18( \x01(\v2%.muster.v1.Command.WorkspaceReferenceR\tworkspace\"R\n" +
 	"\fSkippedNodes\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
 	"\x05count\x18\x02 \x01(\x03R\x05count\x12\x14\n" +
@@ -1434,7 +1473,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
-	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\x8b\t\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xd0\t\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1470,7 +1509,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"never_sent\x18\x18 \x01(\bR\tneverSent\x12)\n" +
 	"\x10skip_conformance\x18$ \x01(\bR\x0fskipConformance\x12<\n" +
-	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12!\n" +
+	"\asecrets\x18  \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12C\n" +
+	"\tworkspace\x18( \x01(\v2%.muster.v1.Command.WorkspaceReferenceR\tworkspace\x12!\n" +
 	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\x120\n" +
 	"\x05build\x18\x1c \x01(\v2\x1a.muster.v1.DeploymentBuildR\x05build\x127\n" +
 	"\tlate_time\x18, \x01(\v2\x1a.google.protobuf.TimestampR\blateTime\"z\n" +
@@ -1484,7 +1524,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
 	"deployment\x120\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\xc1\x02\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\xff\x02\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
@@ -1494,7 +1534,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
 	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\x124\n" +
-	"\aearlier\x18\a \x01(\v2\x1a.muster.v1.JobRecord.FinalR\aearlier\"\x93\x01\n" +
+	"\aearlier\x18\a \x01(\v2\x1a.muster.v1.JobRecord.FinalR\aearlier\x12<\n" +
+	"\tworkspace\x18( \x01(\v2\x1e.muster.v1.JobRecord.WorkspaceR\tworkspace\"\x93\x01\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1544,31 +1585,33 @@ func file_muster_v1_deployments_proto_rawDescGZIP() []byte {
 var file_muster_v1_deployments_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_muster_v1_deployments_proto_goTypes = []any{
-	(DeploymentState)(0),            // 0: muster.v1.DeploymentState
-	(*PlanDeploymentRequest)(nil),   // 1: muster.v1.PlanDeploymentRequest
-	(*DeploymentPlan)(nil),          // 2: muster.v1.DeploymentPlan
-	(*SkippedNodes)(nil),            // 3: muster.v1.SkippedNodes
-	(*DeploymentParameter)(nil),     // 4: muster.v1.DeploymentParameter
-	(*DeploymentFile)(nil),          // 5: muster.v1.DeploymentFile
-	(*CreateDeploymentRequest)(nil), // 6: muster.v1.CreateDeploymentRequest
-	(*Deployment)(nil),              // 7: muster.v1.Deployment
-	(*DeploymentBuild)(nil),         // 8: muster.v1.DeploymentBuild
-	(*RelatedDeployment)(nil),       // 9: muster.v1.RelatedDeployment
-	(*DeploymentNode)(nil),          // 10: muster.v1.DeploymentNode
-	(*GetDeploymentRequest)(nil),    // 11: muster.v1.GetDeploymentRequest
-	(*ListDeploymentsRequest)(nil),  // 12: muster.v1.ListDeploymentsRequest
-	(*CancelDeploymentRequest)(nil), // 13: muster.v1.CancelDeploymentRequest
-	(*ListDeploymentsResponse)(nil), // 14: muster.v1.ListDeploymentsResponse
-	(*Command_File)(nil),            // 15: muster.v1.Command.File
-	(*Command_Build)(nil),           // 16: muster.v1.Command.Build
-	(*Command_SecretReference)(nil), // 17: muster.v1.Command.SecretReference
-	(*Command_Deployment)(nil),      // 18: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),     // 19: google.protobuf.Duration
-	(*SignedCommand)(nil),           // 20: muster.v1.SignedCommand
-	(*timestamppb.Timestamp)(nil),   // 21: google.protobuf.Timestamp
-	(*Command_Source)(nil),          // 22: muster.v1.Command.Source
-	(*JobRecord_Final)(nil),         // 23: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),       // 24: muster.v1.JobRecord.Outputs
+	(DeploymentState)(0),               // 0: muster.v1.DeploymentState
+	(*PlanDeploymentRequest)(nil),      // 1: muster.v1.PlanDeploymentRequest
+	(*DeploymentPlan)(nil),             // 2: muster.v1.DeploymentPlan
+	(*SkippedNodes)(nil),               // 3: muster.v1.SkippedNodes
+	(*DeploymentParameter)(nil),        // 4: muster.v1.DeploymentParameter
+	(*DeploymentFile)(nil),             // 5: muster.v1.DeploymentFile
+	(*CreateDeploymentRequest)(nil),    // 6: muster.v1.CreateDeploymentRequest
+	(*Deployment)(nil),                 // 7: muster.v1.Deployment
+	(*DeploymentBuild)(nil),            // 8: muster.v1.DeploymentBuild
+	(*RelatedDeployment)(nil),          // 9: muster.v1.RelatedDeployment
+	(*DeploymentNode)(nil),             // 10: muster.v1.DeploymentNode
+	(*GetDeploymentRequest)(nil),       // 11: muster.v1.GetDeploymentRequest
+	(*ListDeploymentsRequest)(nil),     // 12: muster.v1.ListDeploymentsRequest
+	(*CancelDeploymentRequest)(nil),    // 13: muster.v1.CancelDeploymentRequest
+	(*ListDeploymentsResponse)(nil),    // 14: muster.v1.ListDeploymentsResponse
+	(*Command_File)(nil),               // 15: muster.v1.Command.File
+	(*Command_Build)(nil),              // 16: muster.v1.Command.Build
+	(*Command_SecretReference)(nil),    // 17: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),         // 18: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),        // 19: google.protobuf.Duration
+	(*SignedCommand)(nil),              // 20: muster.v1.SignedCommand
+	(*Command_WorkspaceReference)(nil), // 21: muster.v1.Command.WorkspaceReference
+	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
+	(*Command_Source)(nil),             // 23: muster.v1.Command.Source
+	(*JobRecord_Final)(nil),            // 24: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),          // 25: muster.v1.JobRecord.Outputs
+	(*JobRecord_Workspace)(nil),        // 26: muster.v1.JobRecord.Workspace
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
 	15, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
@@ -1581,41 +1624,44 @@ var file_muster_v1_deployments_proto_depIdxs = []int32{
 	20, // 7: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
 	16, // 8: muster.v1.DeploymentPlan.build:type_name -> muster.v1.Command.Build
 	17, // 9: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
-	20, // 10: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	19, // 11: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
-	4,  // 12: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
-	0,  // 13: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	21, // 14: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	21, // 15: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	10, // 16: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
-	5,  // 17: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	9,  // 18: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
-	9,  // 19: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
-	17, // 20: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
-	8,  // 21: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
-	21, // 22: muster.v1.Deployment.late_time:type_name -> google.protobuf.Timestamp
-	22, // 23: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
-	0,  // 24: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
-	21, // 25: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	23, // 26: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	24, // 27: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	23, // 28: muster.v1.DeploymentNode.earlier:type_name -> muster.v1.JobRecord.Final
-	7,  // 29: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 30: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	6,  // 31: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	11, // 32: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	12, // 33: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	13, // 34: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 35: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	7,  // 36: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	7,  // 37: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	14, // 38: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	7,  // 39: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	35, // [35:40] is the sub-list for method output_type
-	30, // [30:35] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	21, // 10: muster.v1.DeploymentPlan.workspace:type_name -> muster.v1.Command.WorkspaceReference
+	20, // 11: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	19, // 12: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	4,  // 13: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
+	0,  // 14: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
+	22, // 15: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	22, // 16: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	10, // 17: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	5,  // 18: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
+	9,  // 19: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
+	9,  // 20: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
+	17, // 21: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	21, // 22: muster.v1.Deployment.workspace:type_name -> muster.v1.Command.WorkspaceReference
+	8,  // 23: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
+	22, // 24: muster.v1.Deployment.late_time:type_name -> google.protobuf.Timestamp
+	23, // 25: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
+	0,  // 26: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	22, // 27: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	24, // 28: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	25, // 29: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	24, // 30: muster.v1.DeploymentNode.earlier:type_name -> muster.v1.JobRecord.Final
+	26, // 31: muster.v1.DeploymentNode.workspace:type_name -> muster.v1.JobRecord.Workspace
+	7,  // 32: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 33: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 34: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	11, // 35: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	12, // 36: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	13, // 37: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 38: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 39: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 40: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	14, // 41: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 42: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	38, // [38:43] is the sub-list for method output_type
+	33, // [33:38] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }

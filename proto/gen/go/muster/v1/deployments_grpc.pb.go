@@ -40,8 +40,9 @@ const (
 type DeploymentServiceClient interface {
 	// Resolves what a deployment would run. With `retry_of` or `destroys` it also chooses the nodes. Stores nothing.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS), NOT_FOUND
-	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With secrets of Vault: NOT_FOUND (VAULT_SECRET_NOT_FOUND),
+	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_WORKSPACE),
+	// NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND), FAILED_PRECONDITION (WORKSPACE_IN_USE,
+	// WORKSPACE_SUSPECT). With secrets of Vault: NOT_FOUND (VAULT_SECRET_NOT_FOUND),
 	// FAILED_PRECONDITION (VAULT_NOT_CONFIGURED, VAULT_PERMISSION_DENIED, VAULT_LOGIN_FAILED, VAULT_UNTRUSTED), UNAVAILABLE
 	// (VAULT_UNREACHABLE, VAULT_SEALED, VAULT_FAILED), INTERNAL (VAULT_ANSWER_INVALID). With `build`: INVALID_ARGUMENT
 	// (INVALID_DOCUMENT, INVALID_FILES, INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
@@ -57,7 +58,9 @@ type DeploymentServiceClient interface {
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
 	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
-	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a
+	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With a workspace: INVALID_ARGUMENT
+	// (INVALID_WORKSPACE), FAILED_PRECONDITION (WORKSPACE_IN_USE, WORKSPACE_SUSPECT; WORKSPACE_CHANGED: the command names
+	// another version than the newest one), RESOURCE_EXHAUSTED (TOO_MANY_WORKSPACES, WORKSPACE_QUOTA). With `retry_of` or `destroys`, and for a
 	// build, also those of PlanDeployment for them.
 	CreateDeployment(ctx context.Context, in *CreateDeploymentRequest, opts ...grpc.CallOption) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
@@ -145,8 +148,9 @@ func (c *deploymentServiceClient) CancelDeployment(ctx context.Context, in *Canc
 type DeploymentServiceServer interface {
 	// Resolves what a deployment would run. With `retry_of` or `destroys` it also chooses the nodes. Stores nothing.
 	//
-	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS), NOT_FOUND
-	// (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND). With secrets of Vault: NOT_FOUND (VAULT_SECRET_NOT_FOUND),
+	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_WORKSPACE),
+	// NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND), FAILED_PRECONDITION (WORKSPACE_IN_USE,
+	// WORKSPACE_SUSPECT). With secrets of Vault: NOT_FOUND (VAULT_SECRET_NOT_FOUND),
 	// FAILED_PRECONDITION (VAULT_NOT_CONFIGURED, VAULT_PERMISSION_DENIED, VAULT_LOGIN_FAILED, VAULT_UNTRUSTED), UNAVAILABLE
 	// (VAULT_UNREACHABLE, VAULT_SEALED, VAULT_FAILED), INTERNAL (VAULT_ANSWER_INVALID). With `build`: INVALID_ARGUMENT
 	// (INVALID_DOCUMENT, INVALID_FILES, INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
@@ -162,7 +166,9 @@ type DeploymentServiceServer interface {
 	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
 	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
-	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With `retry_of` or `destroys`, and for a
+	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With a workspace: INVALID_ARGUMENT
+	// (INVALID_WORKSPACE), FAILED_PRECONDITION (WORKSPACE_IN_USE, WORKSPACE_SUSPECT; WORKSPACE_CHANGED: the command names
+	// another version than the newest one), RESOURCE_EXHAUSTED (TOO_MANY_WORKSPACES, WORKSPACE_QUOTA). With `retry_of` or `destroys`, and for a
 	// build, also those of PlanDeployment for them.
 	CreateDeployment(context.Context, *CreateDeploymentRequest) (*Deployment, error)
 	// Errors: NOT_FOUND (DEPLOYMENT_NOT_FOUND), INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).

@@ -1116,6 +1116,7 @@ type JobRecord struct {
 	//	*JobRecord_Final_
 	//	*JobRecord_Branch_
 	//	*JobRecord_Outputs_
+	//	*JobRecord_Workspace_
 	Record        isJobRecord_Record `protobuf_oneof:"record"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1240,6 +1241,15 @@ func (x *JobRecord) GetOutputs() *JobRecord_Outputs {
 	return nil
 }
 
+func (x *JobRecord) GetWorkspace() *JobRecord_Workspace {
+	if x != nil {
+		if x, ok := x.Record.(*JobRecord_Workspace_); ok {
+			return x.Workspace
+		}
+	}
+	return nil
+}
+
 type isJobRecord_Record interface {
 	isJobRecord_Record()
 }
@@ -1268,6 +1278,10 @@ type JobRecord_Outputs_ struct {
 	Outputs *JobRecord_Outputs `protobuf:"bytes,15,opt,name=outputs,proto3,oneof"`
 }
 
+type JobRecord_Workspace_ struct {
+	Workspace *JobRecord_Workspace `protobuf:"bytes,20,opt,name=workspace,proto3,oneof"`
+}
+
 func (*JobRecord_Started_) isJobRecord_Record() {}
 
 func (*JobRecord_Output_) isJobRecord_Record() {}
@@ -1279,6 +1293,8 @@ func (*JobRecord_Final_) isJobRecord_Record() {}
 func (*JobRecord_Branch_) isJobRecord_Record() {}
 
 func (*JobRecord_Outputs_) isJobRecord_Record() {}
+
+func (*JobRecord_Workspace_) isJobRecord_Record() {}
 
 type JobRecords struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2092,6 +2108,77 @@ func (x *Command_SecretReference) GetVersion() int64 {
 	return 0
 }
 
+// The workspace of a deployment, and its version that the container gets.
+type Command_WorkspaceReference struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Workspace string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// 0: it is empty.
+	Version int64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// The digest of the archive of that version (workspaces.proto), 32 bytes, and its number of bytes. Unset for version 0.
+	Sha256        []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Size          int64  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Command_WorkspaceReference) Reset() {
+	*x = Command_WorkspaceReference{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Command_WorkspaceReference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Command_WorkspaceReference) ProtoMessage() {}
+
+func (x *Command_WorkspaceReference) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Command_WorkspaceReference.ProtoReflect.Descriptor instead.
+func (*Command_WorkspaceReference) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 7}
+}
+
+func (x *Command_WorkspaceReference) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *Command_WorkspaceReference) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *Command_WorkspaceReference) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *Command_WorkspaceReference) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
 // The content that a deployment gives to its container. The node reads the documents and resolves the parameters itself: the signer
 // decides all of them.
 type Command_Deployment struct {
@@ -2111,14 +2198,16 @@ type Command_Deployment struct {
 	// have at most 1 GiB together.
 	Files []*Command_File `protobuf:"bytes,6,rep,name=files,proto3" json:"files,omitempty"`
 	// Sorted by name, each once; at most 16.
-	Secrets       []*Command_SecretReference `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	Secrets []*Command_SecretReference `protobuf:"bytes,7,rep,name=secrets,proto3" json:"secrets,omitempty"`
+	// Only for a command with one target.
+	Workspace     *Command_WorkspaceReference `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Command_Deployment) Reset() {
 	*x = Command_Deployment{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2219,7 @@ func (x *Command_Deployment) String() string {
 func (*Command_Deployment) ProtoMessage() {}
 
 func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[24]
+	mi := &file_muster_v1_jobs_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2232,7 @@ func (x *Command_Deployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Command_Deployment.ProtoReflect.Descriptor instead.
 func (*Command_Deployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 7}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{0, 8}
 }
 
 func (x *Command_Deployment) GetDeployment() string {
@@ -2195,6 +2284,13 @@ func (x *Command_Deployment) GetSecrets() []*Command_SecretReference {
 	return nil
 }
 
+func (x *Command_Deployment) GetWorkspace() *Command_WorkspaceReference {
+	if x != nil {
+		return x.Workspace
+	}
+	return nil
+}
+
 type JobRecord_Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Time          *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
@@ -2204,7 +2300,7 @@ type JobRecord_Started struct {
 
 func (x *JobRecord_Started) Reset() {
 	*x = JobRecord_Started{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2216,7 +2312,7 @@ func (x *JobRecord_Started) String() string {
 func (*JobRecord_Started) ProtoMessage() {}
 
 func (x *JobRecord_Started) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[25]
+	mi := &file_muster_v1_jobs_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2250,7 +2346,7 @@ type JobRecord_Output struct {
 
 func (x *JobRecord_Output) Reset() {
 	*x = JobRecord_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2358,7 @@ func (x *JobRecord_Output) String() string {
 func (*JobRecord_Output) ProtoMessage() {}
 
 func (x *JobRecord_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[26]
+	mi := &file_muster_v1_jobs_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2400,7 @@ type JobRecord_Cut struct {
 
 func (x *JobRecord_Cut) Reset() {
 	*x = JobRecord_Cut{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2316,7 +2412,7 @@ func (x *JobRecord_Cut) String() string {
 func (*JobRecord_Cut) ProtoMessage() {}
 
 func (x *JobRecord_Cut) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[27]
+	mi := &file_muster_v1_jobs_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2454,7 @@ type JobRecord_Outputs struct {
 
 func (x *JobRecord_Outputs) Reset() {
 	*x = JobRecord_Outputs{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2466,7 @@ func (x *JobRecord_Outputs) String() string {
 func (*JobRecord_Outputs) ProtoMessage() {}
 
 func (x *JobRecord_Outputs) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[28]
+	mi := &file_muster_v1_jobs_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2393,6 +2489,88 @@ func (x *JobRecord_Outputs) GetOutputs() []*JobRecord_Outputs_Output {
 	return nil
 }
 
+// The workspace of a deployment, after its container has ended. At most one for each node. The node sends its content
+// to the jobs service (workspaces.proto).
+type JobRecord_Workspace struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in the command.
+	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Version   int64  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Of the archive that the node saves: 32 bytes, and the number of bytes, 1 byte to 1,088 MiB. Those of the command if the
+	// container changed nothing.
+	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Size   int64  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
+	// Entries of the folder that are neither files nor folders, or whose names cannot be kept. They are not in the archive.
+	Omitted       int64 `protobuf:"varint,5,opt,name=omitted,proto3" json:"omitted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JobRecord_Workspace) Reset() {
+	*x = JobRecord_Workspace{}
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JobRecord_Workspace) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JobRecord_Workspace) ProtoMessage() {}
+
+func (x *JobRecord_Workspace) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JobRecord_Workspace.ProtoReflect.Descriptor instead.
+func (*JobRecord_Workspace) Descriptor() ([]byte, []int) {
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 4}
+}
+
+func (x *JobRecord_Workspace) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *JobRecord_Workspace) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *JobRecord_Workspace) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *JobRecord_Workspace) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *JobRecord_Workspace) GetOmitted() int64 {
+	if x != nil {
+		return x.Omitted
+	}
+	return 0
+}
+
 // The node's signature of its final record and of all records before it.
 //
 // The digest of a record is the SHA-256 of "<sequence>\n<time>\n<content>". Numbers are decimal, enums are numbers,
@@ -2402,6 +2580,7 @@ func (x *JobRecord_Outputs) GetOutputs() []*JobRecord_Outputs_Output {
 //	output\n<stream>\n<data>
 //	cut\n<bytes>
 //	outputs, and for each output: \n<name>\n<value>
+//	workspace\n<workspace>\n<version>\n<sha256 in lower-case hex>\n<size>\n<omitted>
 //	final\n<outcome>\n<exit_code>\n<signal>\n<duration>\n<stdout_bytes>\n<stderr_bytes>\n<reason>\n<detail>
 //
 // The digest of records 1 to n is the SHA-256 of two digests: that of records 1 to n-1, and that of record n. The
@@ -2422,7 +2601,7 @@ type JobRecord_RecordsSignature struct {
 
 func (x *JobRecord_RecordsSignature) Reset() {
 	*x = JobRecord_RecordsSignature{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2613,7 @@ func (x *JobRecord_RecordsSignature) String() string {
 func (*JobRecord_RecordsSignature) ProtoMessage() {}
 
 func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[29]
+	mi := &file_muster_v1_jobs_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2626,7 @@ func (x *JobRecord_RecordsSignature) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_RecordsSignature.ProtoReflect.Descriptor instead.
 func (*JobRecord_RecordsSignature) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 4}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 5}
 }
 
 func (x *JobRecord_RecordsSignature) GetRecordsSha256() []byte {
@@ -2498,7 +2677,7 @@ type JobRecord_Final struct {
 
 func (x *JobRecord_Final) Reset() {
 	*x = JobRecord_Final{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2510,7 +2689,7 @@ func (x *JobRecord_Final) String() string {
 func (*JobRecord_Final) ProtoMessage() {}
 
 func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[30]
+	mi := &file_muster_v1_jobs_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2523,7 +2702,7 @@ func (x *JobRecord_Final) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_Final.ProtoReflect.Descriptor instead.
 func (*JobRecord_Final) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 5}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 6}
 }
 
 func (x *JobRecord_Final) GetOutcome() JobOutcome {
@@ -2613,7 +2792,7 @@ type JobRecord_Branch struct {
 
 func (x *JobRecord_Branch) Reset() {
 	*x = JobRecord_Branch{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2625,7 +2804,7 @@ func (x *JobRecord_Branch) String() string {
 func (*JobRecord_Branch) ProtoMessage() {}
 
 func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[31]
+	mi := &file_muster_v1_jobs_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2638,7 +2817,7 @@ func (x *JobRecord_Branch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRecord_Branch.ProtoReflect.Descriptor instead.
 func (*JobRecord_Branch) Descriptor() ([]byte, []int) {
-	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 6}
+	return file_muster_v1_jobs_proto_rawDescGZIP(), []int{11, 7}
 }
 
 func (x *JobRecord_Branch) GetRelay() string {
@@ -2680,7 +2859,7 @@ type JobRecord_Outputs_Output struct {
 
 func (x *JobRecord_Outputs_Output) Reset() {
 	*x = JobRecord_Outputs_Output{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[32]
+	mi := &file_muster_v1_jobs_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2871,7 @@ func (x *JobRecord_Outputs_Output) String() string {
 func (*JobRecord_Outputs_Output) ProtoMessage() {}
 
 func (x *JobRecord_Outputs_Output) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[32]
+	mi := &file_muster_v1_jobs_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2735,7 +2914,7 @@ type JobCommand_Target struct {
 
 func (x *JobCommand_Target) Reset() {
 	*x = JobCommand_Target{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[33]
+	mi := &file_muster_v1_jobs_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2747,7 +2926,7 @@ func (x *JobCommand_Target) String() string {
 func (*JobCommand_Target) ProtoMessage() {}
 
 func (x *JobCommand_Target) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[33]
+	mi := &file_muster_v1_jobs_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2975,7 @@ type RecordsAck_Reached struct {
 
 func (x *RecordsAck_Reached) Reset() {
 	*x = RecordsAck_Reached{}
-	mi := &file_muster_v1_jobs_proto_msgTypes[34]
+	mi := &file_muster_v1_jobs_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2808,7 +2987,7 @@ func (x *RecordsAck_Reached) String() string {
 func (*RecordsAck_Reached) ProtoMessage() {}
 
 func (x *RecordsAck_Reached) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_jobs_proto_msgTypes[34]
+	mi := &file_muster_v1_jobs_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +3028,7 @@ var File_muster_v1_jobs_proto protoreflect.FileDescriptor
 
 const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\n" +
-	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa0\r\n" +
+	"\x14muster/v1/jobs.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xdf\x0e\n" +
 	"\aCommand\x12\x14\n" +
 	"\x05fleet\x18\x01 \x01(\tR\x05fleet\x12\x10\n" +
 	"\x03job\x18\x02 \x01(\tR\x03job\x124\n" +
@@ -2906,7 +3085,12 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x0fSecretReference\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
 	"\x06secret\x18\x02 \x01(\tR\x06secret\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\x03R\aversion\x1a\xa3\x02\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x1ax\n" +
+	"\x12WorkspaceReference\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x1a\xe8\x02\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -2919,7 +3103,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"parameters\x18\x05 \x01(\tR\n" +
 	"parameters\x12-\n" +
 	"\x05files\x18\x06 \x03(\v2\x17.muster.v1.Command.FileR\x05files\x12<\n" +
-	"\asecrets\x18\a \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\"{\n" +
+	"\asecrets\x18\a \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12C\n" +
+	"\tworkspace\x18( \x01(\v2%.muster.v1.Command.WorkspaceReferenceR\tworkspace\"{\n" +
 	"\rSignedCommand\x12\x18\n" +
 	"\acommand\x18\x01 \x01(\fR\acommand\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -2978,7 +3163,7 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\tlate_time\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\blateTime\"X\n" +
 	"\x0fJobOutcomeCount\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x15.muster.v1.JobOutcomeR\aoutcome\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\x03R\x05count\"\x95\v\n" +
+	"\x05count\x18\x02 \x01(\x03R\x05count\"\xe1\f\n" +
 	"\tJobRecord\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1a\n" +
@@ -2990,7 +3175,8 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\x03cut\x18\f \x01(\v2\x18.muster.v1.JobRecord.CutH\x00R\x03cut\x122\n" +
 	"\x05final\x18\r \x01(\v2\x1a.muster.v1.JobRecord.FinalH\x00R\x05final\x125\n" +
 	"\x06branch\x18\x0e \x01(\v2\x1b.muster.v1.JobRecord.BranchH\x00R\x06branch\x128\n" +
-	"\aoutputs\x18\x0f \x01(\v2\x1c.muster.v1.JobRecord.OutputsH\x00R\aoutputs\x1a9\n" +
+	"\aoutputs\x18\x0f \x01(\v2\x1c.muster.v1.JobRecord.OutputsH\x00R\aoutputs\x12>\n" +
+	"\tworkspace\x18\x14 \x01(\v2\x1e.muster.v1.JobRecord.WorkspaceH\x00R\tworkspace\x1a9\n" +
 	"\aStarted\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1aJ\n" +
 	"\x06Output\x12,\n" +
@@ -3003,7 +3189,13 @@ const file_muster_v1_jobs_proto_rawDesc = "" +
 	"\aoutputs\x18\x01 \x03(\v2#.muster.v1.JobRecord.Outputs.OutputR\aoutputs\x1a2\n" +
 	"\x06Output\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\x1a\x8b\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\x1a\x89\x01\n" +
+	"\tWorkspace\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x16\n" +
+	"\x06sha256\x18\x03 \x01(\fR\x06sha256\x12\x12\n" +
+	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x18\n" +
+	"\aomitted\x18\x05 \x01(\x03R\aomitted\x1a\x8b\x01\n" +
 	"\x10RecordsSignature\x12%\n" +
 	"\x0erecords_sha256\x18\x01 \x01(\fR\rrecordsSha256\x12\x1c\n" +
 	"\tsignature\x18\x02 \x01(\fR\tsignature\x122\n" +
@@ -3103,7 +3295,7 @@ func file_muster_v1_jobs_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_jobs_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
+var file_muster_v1_jobs_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_muster_v1_jobs_proto_goTypes = []any{
 	(JobState)(0),                      // 0: muster.v1.JobState
 	(JobStream)(0),                     // 1: muster.v1.JobStream
@@ -3132,82 +3324,86 @@ var file_muster_v1_jobs_proto_goTypes = []any{
 	(*Command_Build)(nil),              // 24: muster.v1.Command.Build
 	(*Command_File)(nil),               // 25: muster.v1.Command.File
 	(*Command_SecretReference)(nil),    // 26: muster.v1.Command.SecretReference
-	(*Command_Deployment)(nil),         // 27: muster.v1.Command.Deployment
-	(*JobRecord_Started)(nil),          // 28: muster.v1.JobRecord.Started
-	(*JobRecord_Output)(nil),           // 29: muster.v1.JobRecord.Output
-	(*JobRecord_Cut)(nil),              // 30: muster.v1.JobRecord.Cut
-	(*JobRecord_Outputs)(nil),          // 31: muster.v1.JobRecord.Outputs
-	(*JobRecord_RecordsSignature)(nil), // 32: muster.v1.JobRecord.RecordsSignature
-	(*JobRecord_Final)(nil),            // 33: muster.v1.JobRecord.Final
-	(*JobRecord_Branch)(nil),           // 34: muster.v1.JobRecord.Branch
-	(*JobRecord_Outputs_Output)(nil),   // 35: muster.v1.JobRecord.Outputs.Output
-	(*JobCommand_Target)(nil),          // 36: muster.v1.JobCommand.Target
-	(*RecordsAck_Reached)(nil),         // 37: muster.v1.RecordsAck.Reached
-	(*timestamppb.Timestamp)(nil),      // 38: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),        // 39: google.protobuf.Duration
+	(*Command_WorkspaceReference)(nil), // 27: muster.v1.Command.WorkspaceReference
+	(*Command_Deployment)(nil),         // 28: muster.v1.Command.Deployment
+	(*JobRecord_Started)(nil),          // 29: muster.v1.JobRecord.Started
+	(*JobRecord_Output)(nil),           // 30: muster.v1.JobRecord.Output
+	(*JobRecord_Cut)(nil),              // 31: muster.v1.JobRecord.Cut
+	(*JobRecord_Outputs)(nil),          // 32: muster.v1.JobRecord.Outputs
+	(*JobRecord_Workspace)(nil),        // 33: muster.v1.JobRecord.Workspace
+	(*JobRecord_RecordsSignature)(nil), // 34: muster.v1.JobRecord.RecordsSignature
+	(*JobRecord_Final)(nil),            // 35: muster.v1.JobRecord.Final
+	(*JobRecord_Branch)(nil),           // 36: muster.v1.JobRecord.Branch
+	(*JobRecord_Outputs_Output)(nil),   // 37: muster.v1.JobRecord.Outputs.Output
+	(*JobCommand_Target)(nil),          // 38: muster.v1.JobCommand.Target
+	(*RecordsAck_Reached)(nil),         // 39: muster.v1.RecordsAck.Reached
+	(*timestamppb.Timestamp)(nil),      // 40: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),        // 41: google.protobuf.Duration
 }
 var file_muster_v1_jobs_proto_depIdxs = []int32{
 	20, // 0: muster.v1.Command.targets:type_name -> muster.v1.Command.Targets
 	21, // 1: muster.v1.Command.environment:type_name -> muster.v1.Command.Variable
-	38, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
-	38, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
-	39, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
+	40, // 2: muster.v1.Command.not_before:type_name -> google.protobuf.Timestamp
+	40, // 3: muster.v1.Command.not_after:type_name -> google.protobuf.Timestamp
+	41, // 4: muster.v1.Command.time_limit:type_name -> google.protobuf.Duration
 	22, // 5: muster.v1.Command.container:type_name -> muster.v1.Command.Container
 	4,  // 6: muster.v1.SubmitJobRequest.command:type_name -> muster.v1.SignedCommand
-	39, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
+	41, // 7: muster.v1.SubmitJobRequest.wait:type_name -> google.protobuf.Duration
 	12, // 8: muster.v1.ListJobsResponse.jobs:type_name -> muster.v1.Job
 	14, // 9: muster.v1.WatchJobResponse.records:type_name -> muster.v1.JobRecord
 	12, // 10: muster.v1.WatchJobResponse.job:type_name -> muster.v1.Job
 	5,  // 11: muster.v1.CancelJobRequest.submission:type_name -> muster.v1.SubmitJobRequest
-	38, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
-	38, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
+	40, // 12: muster.v1.Job.submit_time:type_name -> google.protobuf.Timestamp
+	40, // 13: muster.v1.Job.end_time:type_name -> google.protobuf.Timestamp
 	0,  // 14: muster.v1.Job.state:type_name -> muster.v1.JobState
 	13, // 15: muster.v1.Job.outcomes:type_name -> muster.v1.JobOutcomeCount
-	38, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
-	38, // 17: muster.v1.Job.late_time:type_name -> google.protobuf.Timestamp
+	40, // 16: muster.v1.Job.deadline:type_name -> google.protobuf.Timestamp
+	40, // 17: muster.v1.Job.late_time:type_name -> google.protobuf.Timestamp
 	2,  // 18: muster.v1.JobOutcomeCount.outcome:type_name -> muster.v1.JobOutcome
-	38, // 19: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
-	28, // 20: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
-	29, // 21: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
-	30, // 22: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
-	33, // 23: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
-	34, // 24: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
-	31, // 25: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
-	14, // 26: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
-	4,  // 27: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
-	36, // 28: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
-	39, // 29: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
-	39, // 30: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
-	39, // 31: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
-	39, // 32: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
-	37, // 33: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
-	27, // 34: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
-	24, // 35: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
-	25, // 36: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
-	23, // 37: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
-	25, // 38: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
-	26, // 39: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
-	38, // 40: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
-	1,  // 41: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
-	35, // 42: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
-	2,  // 43: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
-	39, // 44: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
-	32, // 45: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
-	5,  // 46: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
-	6,  // 47: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
-	7,  // 48: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
-	9,  // 49: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
-	11, // 50: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
-	12, // 51: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
-	12, // 52: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
-	8,  // 53: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
-	10, // 54: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
-	12, // 55: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
-	51, // [51:56] is the sub-list for method output_type
-	46, // [46:51] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	40, // 19: muster.v1.JobRecord.time:type_name -> google.protobuf.Timestamp
+	29, // 20: muster.v1.JobRecord.started:type_name -> muster.v1.JobRecord.Started
+	30, // 21: muster.v1.JobRecord.output:type_name -> muster.v1.JobRecord.Output
+	31, // 22: muster.v1.JobRecord.cut:type_name -> muster.v1.JobRecord.Cut
+	35, // 23: muster.v1.JobRecord.final:type_name -> muster.v1.JobRecord.Final
+	36, // 24: muster.v1.JobRecord.branch:type_name -> muster.v1.JobRecord.Branch
+	32, // 25: muster.v1.JobRecord.outputs:type_name -> muster.v1.JobRecord.Outputs
+	33, // 26: muster.v1.JobRecord.workspace:type_name -> muster.v1.JobRecord.Workspace
+	14, // 27: muster.v1.JobRecords.records:type_name -> muster.v1.JobRecord
+	4,  // 28: muster.v1.JobCommand.command:type_name -> muster.v1.SignedCommand
+	38, // 29: muster.v1.JobCommand.targets:type_name -> muster.v1.JobCommand.Target
+	41, // 30: muster.v1.JobCommand.begin_within:type_name -> google.protobuf.Duration
+	41, // 31: muster.v1.JobCommand.end_within:type_name -> google.protobuf.Duration
+	41, // 32: muster.v1.JobCommand.wait_within:type_name -> google.protobuf.Duration
+	41, // 33: muster.v1.JobCommand.clock:type_name -> google.protobuf.Duration
+	39, // 34: muster.v1.RecordsAck.reached:type_name -> muster.v1.RecordsAck.Reached
+	28, // 35: muster.v1.Command.Container.deployment:type_name -> muster.v1.Command.Deployment
+	24, // 36: muster.v1.Command.Container.build:type_name -> muster.v1.Command.Build
+	25, // 37: muster.v1.Command.Build.files:type_name -> muster.v1.Command.File
+	23, // 38: muster.v1.Command.Build.source:type_name -> muster.v1.Command.Source
+	25, // 39: muster.v1.Command.Deployment.files:type_name -> muster.v1.Command.File
+	26, // 40: muster.v1.Command.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	27, // 41: muster.v1.Command.Deployment.workspace:type_name -> muster.v1.Command.WorkspaceReference
+	40, // 42: muster.v1.JobRecord.Started.time:type_name -> google.protobuf.Timestamp
+	1,  // 43: muster.v1.JobRecord.Output.stream:type_name -> muster.v1.JobStream
+	37, // 44: muster.v1.JobRecord.Outputs.outputs:type_name -> muster.v1.JobRecord.Outputs.Output
+	2,  // 45: muster.v1.JobRecord.Final.outcome:type_name -> muster.v1.JobOutcome
+	41, // 46: muster.v1.JobRecord.Final.duration:type_name -> google.protobuf.Duration
+	34, // 47: muster.v1.JobRecord.Final.signature:type_name -> muster.v1.JobRecord.RecordsSignature
+	5,  // 48: muster.v1.JobService.SubmitJob:input_type -> muster.v1.SubmitJobRequest
+	6,  // 49: muster.v1.JobService.GetJob:input_type -> muster.v1.GetJobRequest
+	7,  // 50: muster.v1.JobService.ListJobs:input_type -> muster.v1.ListJobsRequest
+	9,  // 51: muster.v1.JobService.WatchJob:input_type -> muster.v1.WatchJobRequest
+	11, // 52: muster.v1.JobService.CancelJob:input_type -> muster.v1.CancelJobRequest
+	12, // 53: muster.v1.JobService.SubmitJob:output_type -> muster.v1.Job
+	12, // 54: muster.v1.JobService.GetJob:output_type -> muster.v1.Job
+	8,  // 55: muster.v1.JobService.ListJobs:output_type -> muster.v1.ListJobsResponse
+	10, // 56: muster.v1.JobService.WatchJob:output_type -> muster.v1.WatchJobResponse
+	12, // 57: muster.v1.JobService.CancelJob:output_type -> muster.v1.Job
+	53, // [53:58] is the sub-list for method output_type
+	48, // [48:53] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_jobs_proto_init() }
@@ -3222,6 +3418,7 @@ func file_muster_v1_jobs_proto_init() {
 		(*JobRecord_Final_)(nil),
 		(*JobRecord_Branch_)(nil),
 		(*JobRecord_Outputs_)(nil),
+		(*JobRecord_Workspace_)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3229,7 +3426,7 @@ func file_muster_v1_jobs_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_jobs_proto_rawDesc), len(file_muster_v1_jobs_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   35,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

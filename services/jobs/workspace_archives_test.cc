@@ -1,0 +1,322 @@
+#include "services/jobs/workspace_archives.h"
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gtest/gtest.h"
+#include "muster/v1/deployments.pb.h"
+#include "services/common/base/crc32c.h"
+#include "services/common/base/error.h"
+#include "services/common/base/fake_clock.h"
+#include "services/common/base/sha256.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/jobs/deployment_store.h"
+#include "services/jobs/jobs_schema.h"
+#include "services/jobs/workspace_store.h"
+
+namespace muster {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string DigestOf(const std::string& bytes) { return DigestBytes(Sha256::Of(bytes)); }
+
+class WorkspaceArchivesTest : public ::testing::Test {
+ protected:
+  WorkspaceArchivesTest() {
+    fs::remove_all(folder_);
+    fs::create_directories(folder_);
+    Open();
+  }
+  ~WorkspaceArchivesTest() override {
+    archives_.reset();
+    fs::remove_all(folder_);
+  }
+
+  // Opens the stores as a new process does.
+  void Open() {
+    archives_.reset();
+    workspaces_.reset();
+    deployments_.reset();
+    database_.reset();
+    database_ = sqlite::LocalDatabase::Open(folder_ + "/jobs.db", kJobsSchema).value();
+    deployments_ = std::make_unique<DeploymentStore>(*database_);
+    workspaces_ = std::make_unique<WorkspaceStore>(*database_, limits_.quota);
+    auto archives =
+        WorkspaceArchives::Open(*database_, KeyWrap::OpenOrCreate(folder_ + "/store.key").value(),
+                                folder_ + "/workspaces", limits_, clock_);
+    ASSERT_TRUE(archives.ok()) << archives.status();
+    archives_ = *std::move(archives);
+  }
+
+  // Creates a deployment on n1 with the newest version of the workspace.
+  absl::Status Deploy(const std::string& id, const std::string& workspace = "w") {
+    auto newest = workspaces_->Newest(workspace);
+    if (!newest.ok()) return newest.status();
+    return DeployWith(id, *newest);
+  }
+  absl::Status DeployWith(const std::string& id, const v1::Command::WorkspaceReference& named) {
+    v1::Deployment message;
+    message.set_deployment(id);
+    message.set_job("job-" + id);
+    message.set_created_by("ann");
+    *message.mutable_workspace() = named;
+    ToProto(clock_.Now(), message.mutable_create_time());
+    v1::CreateDeploymentRequest request;
+    request.add_nodes("n1");
+    request.mutable_command()->set_command(id);
+    return deployments_->Create(message, request).status();
+  }
+
+  v1::WorkspaceReport Report(const std::string& id, const std::string& archive,
+                             int64_t version = 0) {
+    v1::WorkspaceReport report;
+    report.set_job("job-" + id);
+    report.set_node("n1");
+    report.mutable_workspace()->set_workspace("w");
+    report.mutable_workspace()->set_version(version);
+    report.mutable_workspace()->set_sha256(DigestOf(archive));
+    report.mutable_workspace()->set_size(static_cast<int64_t>(archive.size()));
+    return report;
+  }
+  absl::StatusOr<v1::SaveWorkspaceResponse> SavePart(const v1::WorkspaceReport& report,
+                                                     const std::string& archive, int64_t offset,
+                                                     size_t size = kWorkspacePart) {
+    v1::SaveWorkspaceRequest request;
+    *request.mutable_report() = report;
+    request.set_offset(offset);
+    request.set_data(archive.substr(static_cast<size_t>(offset), size));
+    request.set_crc32c(Crc32c(request.data()));
+    return archives_->Save(request);
+  }
+  // Sends all parts that are missing.
+  absl::Status Save(const v1::WorkspaceReport& report, const std::string& archive) {
+    auto response = SavePart(report, archive, 0, 0);
+    while (response.ok() && !response->saved()) {
+      response = SavePart(report, archive, response->offset());
+    }
+    return response.status();
+  }
+  // Handles the records of the deployment's job, and its end.
+  void End(const std::string& id, const v1::JobRecord::Workspace* saved,
+           v1::JobOutcome outcome = v1::JOB_OUTCOME_EXITED, bool verified = true) {
+    v1::WatchJobResponse response;
+    const auto add = [&]() -> v1::JobRecord& {
+      v1::JobRecord& record = *response.add_records();
+      record.set_node("n1");
+      return record;
+    };
+    ToProto(clock_.Now(), add().mutable_started()->mutable_time());
+    if (saved != nullptr) *add().mutable_workspace() = *saved;
+    v1::JobRecord& final = add();
+    final.mutable_final()->set_outcome(outcome);
+    final.mutable_final()->set_records_verified(verified);
+    EXPECT_TRUE(deployments_->AddRecords(id, response, nullptr).ok());
+    v1::Job job;
+    job.set_targets(1);
+    EXPECT_TRUE(deployments_->EndWithJob(id, job).ok());
+  }
+  v1::Workspace Get() { return workspaces_->Get("w").value_or(v1::Workspace()); }
+  absl::StatusOr<std::string> ReadAll(const std::string& id, const std::string& sha256,
+                                      const std::string& node = "n1") {
+    std::string all;
+    for (;;) {
+      const auto part =
+          archives_->Read(id, node, sha256, static_cast<int64_t>(all.size()), 100'000);
+      if (!part.ok()) return part.status();
+      if (part->data.empty()) return all;
+      all += part->data;
+    }
+  }
+  size_t Blobs() {
+    size_t count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/workspaces/blobs")) {
+      count += entry.is_regular_file() ? 1 : 0;
+    }
+    return count;
+  }
+
+  const std::string folder_ = ::testing::TempDir() + "/workspaces";
+  const std::string large_ = std::string(2 * kWorkspacePart, 'a') + "the end";
+  WorkspaceLimits limits_;
+  FakeClock clock_;
+  std::unique_ptr<sqlite::LocalDatabase> database_;
+  std::unique_ptr<DeploymentStore> deployments_;
+  std::unique_ptr<WorkspaceStore> workspaces_;
+  std::unique_ptr<WorkspaceArchives> archives_;
+};
+
+TEST_F(WorkspaceArchivesTest, SavedVersionIsReadByTheNextDeploymentOfItsNodeAlone) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  const auto report = Report("d1", large_);
+  ASSERT_TRUE(Save(report, large_).ok());
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_FREE);
+  EXPECT_EQ(Get().latest(), 1);
+  EXPECT_TRUE(Save(report, large_).ok());  // the answer was lost
+  EXPECT_EQ(Get().versions_size(), 1);
+  End("d1", &report.workspace());
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_FREE);
+  ASSERT_TRUE(Deploy("d2").ok());
+  EXPECT_EQ(*ReadAll("d2", DigestOf(large_)), large_);
+  EXPECT_EQ(ReasonOf(ReadAll("d2", DigestOf(large_), "n2").status()), "CONTENT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(ReadAll("d1", DigestOf(large_)).status()), "CONTENT_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(archives_->Read("d2", "n1", DigestOf(large_), 1 << 30, 1).status()),
+            "OFFSET_TOO_HIGH");
+}
+
+TEST_F(WorkspaceArchivesTest, OneDeploymentAtATimeHasIt) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  EXPECT_EQ(ReasonOf(Deploy("d2")), "WORKSPACE_IN_USE");
+  v1::Command::WorkspaceReference named;
+  named.set_workspace("w");
+  EXPECT_EQ(ReasonOf(DeployWith("d2", named)), "WORKSPACE_IN_USE");
+  EXPECT_TRUE(Deploy("d3", "other").ok());
+  const auto foreign = Report("d2", large_);
+  EXPECT_EQ(ReasonOf(Save(foreign, large_)), "WORKSPACE_LOST");
+  auto other_node = Report("d1", large_);
+  other_node.set_node("n2");
+  EXPECT_EQ(ReasonOf(Save(other_node, large_)), "WORKSPACE_LOST");
+  EXPECT_EQ(ReasonOf(workspaces_->Unlock("w", "")), "WORKSPACE_IN_USE");
+  ASSERT_TRUE(Save(Report("d1", large_), large_).ok());
+  EXPECT_EQ(ReasonOf(DeployWith("d2", named)), "WORKSPACE_CHANGED");
+  EXPECT_TRUE(Deploy("d2").ok());
+}
+
+TEST_F(WorkspaceArchivesTest, UploadIsResumedAfterARestartAndAtAnyPoint) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  const auto report = Report("d1", large_);
+  ASSERT_EQ(SavePart(report, large_, 0)->offset(), static_cast<int64_t>(kWorkspacePart));
+  EXPECT_EQ(SavePart(report, large_, 0)->offset(), static_cast<int64_t>(kWorkspacePart));
+  Open();
+  EXPECT_EQ(SavePart(report, large_, 0, 0)->offset(), static_cast<int64_t>(kWorkspacePart));
+  ASSERT_TRUE(Save(report, large_).ok());
+  Open();
+  ASSERT_TRUE(Deploy("d2").ok());
+  EXPECT_EQ(*ReadAll("d2", DigestOf(large_)), large_);
+}
+
+TEST_F(WorkspaceArchivesTest, OtherBytesThanTheSignedOnesAreRemoved) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  const auto report = Report("d1", large_);
+  const std::string forged = std::string(2 * kWorkspacePart, 'b') + "the end";
+  EXPECT_EQ(ReasonOf(Save(report, forged)), "DIGEST_MISMATCH");
+  EXPECT_EQ(Get().latest(), 0);
+  EXPECT_TRUE(Save(report, large_).ok());
+  v1::SaveWorkspaceRequest damaged;
+  *damaged.mutable_report() = Report("d1", "x");
+  damaged.set_data("x");
+  EXPECT_EQ(ReasonOf(archives_->Save(damaged).status()), "CRC_MISMATCH");
+  EXPECT_EQ(ReasonOf(SavePart(report, large_, 1).status()), "INVALID_WORKSPACE");
+  EXPECT_EQ(ReasonOf(SavePart(report, large_, 0, 5).status()), "INVALID_WORKSPACE");
+}
+
+TEST_F(WorkspaceArchivesTest, OutcomeDecidesWhetherItIsFreeSavingOrSuspect) {
+  const auto report = Report("d1", large_);
+  ASSERT_TRUE(Deploy("d1").ok());
+  End("d1", &report.workspace());
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_SAVING);
+  EXPECT_EQ(ReasonOf(Deploy("d2")), "WORKSPACE_IN_USE");
+  ASSERT_TRUE(Save(report, large_).ok());
+  ASSERT_TRUE(Deploy("d2").ok());
+  End("d2", nullptr, v1::JOB_OUTCOME_REFUSED);
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_FREE);
+  ASSERT_TRUE(Deploy("d3").ok());
+  const auto third = Report("d3", large_ + "3", 1);
+  End("d3", &third.workspace(), v1::JOB_OUTCOME_EXITED, /*verified=*/false);
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_SUSPECT);
+  EXPECT_EQ(ReasonOf(Deploy("d4")), "WORKSPACE_SUSPECT");
+  ASSERT_TRUE(Save(third, large_ + "3").ok());  // late
+  EXPECT_EQ(Get().latest(), 2);
+  ASSERT_TRUE(Deploy("d4").ok());
+  const auto same = Report("d4", large_ + "3", 2);
+  End("d4", nullptr, v1::JOB_OUTCOME_TIMED_OUT);
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_SUSPECT);
+  ASSERT_TRUE(Save(same, large_ + "3").ok());  // the container has changed nothing
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_FREE);
+  EXPECT_EQ(Get().latest(), 2);
+  EXPECT_TRUE(Save(same, large_ + "3").ok());
+  ASSERT_TRUE(Deploy("d5").ok());
+  const auto fifth = Report("d5", large_ + "3", 2);
+  End("d5", &fifth.workspace(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_EQ(Get().state(), v1::WORKSPACE_STATE_FREE);
+}
+
+TEST_F(WorkspaceArchivesTest, UnlockedWorkspaceRefusesTheLateVersion) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  ASSERT_TRUE(Save(Report("d1", large_), large_).ok());
+  ASSERT_TRUE(Deploy("d2").ok());
+  const auto late = Report("d2", large_ + "2", 1);
+  ASSERT_TRUE(SavePart(late, large_ + "2", 0).ok());
+  End("d2", nullptr, v1::JOB_OUTCOME_TIMED_OUT);
+  EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 1, "ann", clock_.Now())), "WORKSPACE_SUSPECT");
+  EXPECT_EQ(ReasonOf(workspaces_->Unlock("w", "d1")), "WORKSPACE_IN_USE");
+  ASSERT_TRUE(workspaces_->Unlock("w", "d2").ok());
+  EXPECT_TRUE(workspaces_->Unlock("w", "").ok());
+  EXPECT_EQ(ReasonOf(Save(late, large_ + "2")), "WORKSPACE_LOST");
+  EXPECT_EQ(Get().latest(), 1);
+  clock_.Advance(absl::Minutes(1));
+  archives_->Sweep();  // closes the upload
+  archives_->Sweep();
+  EXPECT_EQ(workspaces_->Usage(), static_cast<int64_t>(large_.size()));
+}
+
+TEST_F(WorkspaceArchivesTest, OldVersionsAreRemovedAndAnOlderOneIsRestored) {
+  for (int64_t i = 0; i < kMaxWorkspaceVersions + 2; ++i) {
+    const std::string id = absl::StrCat("d", i);
+    const std::string archive = absl::StrCat("content ", i);
+    ASSERT_TRUE(Deploy(id).ok()) << i;
+    ASSERT_TRUE(Save(Report(id, archive, i), archive).ok()) << i;
+  }
+  EXPECT_EQ(Get().versions_size(), kMaxWorkspaceVersions);
+  archives_->Sweep();
+  EXPECT_EQ(Blobs(), static_cast<size_t>(kMaxWorkspaceVersions));
+  EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 2, "ann", clock_.Now())),
+            "WORKSPACE_VERSION_NOT_FOUND");
+  ASSERT_TRUE(workspaces_->Restore("w", 4, "ann", clock_.Now()).ok());
+  ASSERT_TRUE(workspaces_->Restore("w", 4, "ann", clock_.Now()).ok());  // repeated
+  EXPECT_EQ(Get().latest(), kMaxWorkspaceVersions + 3);
+  EXPECT_EQ(Get().versions(0).restored_from(), 4);
+  archives_->Sweep();
+  Open();
+  ASSERT_TRUE(Deploy("e").ok());
+  EXPECT_EQ(*ReadAll("e", DigestOf("content 3")), "content 3");
+}
+
+TEST_F(WorkspaceArchivesTest, QuotaAndNumberOfWorkspacesAreBounded) {
+  limits_.quota = static_cast<int64_t>(large_.size()) + 10;
+  Open();
+  ASSERT_TRUE(Deploy("d1").ok());
+  ASSERT_TRUE(Save(Report("d1", large_), large_).ok());
+  ASSERT_TRUE(Deploy("d2").ok());
+  EXPECT_EQ(ReasonOf(Save(Report("d2", large_ + "2", 1), large_ + "2")), "WORKSPACE_QUOTA");
+  limits_.quota = static_cast<int64_t>(large_.size());
+  Open();
+  EXPECT_EQ(ReasonOf(Deploy("d3", "other")), "WORKSPACE_QUOTA");
+  limits_ = WorkspaceLimits();
+  Open();
+  const DeploymentStore::Limits many{.max_open = 10'000};
+  deployments_ = std::make_unique<DeploymentStore>(*database_, many);
+  for (int64_t i = 1; i < kMaxWorkspaces; ++i) {
+    ASSERT_TRUE(Deploy(absl::StrCat("m", i), absl::StrCat("w", i)).ok()) << i;
+  }
+  EXPECT_EQ(ReasonOf(Deploy("x", "another")), "TOO_MANY_WORKSPACES");
+}
+
+TEST_F(WorkspaceArchivesTest, DamagedArchiveIsReported) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  ASSERT_TRUE(Save(Report("d1", large_), large_).ok());
+  ASSERT_TRUE(Deploy("d2").ok());
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ + "/workspaces/blobs")) {
+    if (!entry.is_regular_file()) continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(100);
+    file.put('x');
+  }
+  EXPECT_EQ(ReasonOf(ReadAll("d2", DigestOf(large_)).status()), "WORKSPACE_DAMAGED");
+}
+
+}  // namespace
+}  // namespace muster

@@ -1,0 +1,152 @@
+#include "services/jobs/workspace_store.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/strings/escaping.h"
+#include "services/common/base/names.h"
+#include "services/common/base/status_macros.h"
+#include "services/common/errors/runs.h"
+#include "services/common/errors/workspaces.h"
+#include "services/common/rpc/proto_time.h"
+#include "services/common/templates/workspaces.h"
+#include "services/jobs/workspace_rows.h"
+
+namespace muster {
+namespace {
+
+using sqlite::Connection;
+
+absl::Status NotFound(const std::string& workspace) {
+  return errors::WorkspaceNotFound(absl::Utf8SafeCEscape(workspace.substr(0, 300)));
+}
+
+v1::Workspace Describe(const WorkspaceRow& row) {
+  v1::Workspace workspace;
+  workspace.set_workspace(row.name);
+  workspace.set_state(row.state);
+  workspace.set_latest(row.latest);
+  if (row.state == v1::WORKSPACE_STATE_FREE) return workspace;
+  workspace.set_deployment(row.deployment);
+  workspace.set_node(row.node);
+  ToProto(row.since, workspace.mutable_since());
+  workspace.set_problem(row.problem);
+  return workspace;
+}
+
+void Describe(const WorkspaceVersionRow& row, v1::Workspace::Version* version) {
+  version->set_version(row.version);
+  version->set_sha256(row.sha256);
+  version->set_size(row.size);
+  version->set_deployment(row.deployment);
+  version->set_node(row.node);
+  ToProto(row.created_at, version->mutable_create_time());
+  version->set_omitted(row.omitted);
+  version->set_restored_from(row.restored_from);
+  version->set_restored_by(row.restored_by);
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Command::WorkspaceReference> WorkspaceStore::Newest(
+    const std::string& workspace) {
+  v1::Command::WorkspaceReference newest;
+  newest.set_workspace(workspace);
+  RETURN_IF_ERROR(CheckWorkspace(newest));
+  RETURN_IF_ERROR(
+      database_.Read([&](Connection& db) { return ReadNewestVersion(db, workspace, &newest); }));
+  RETURN_IF_ERROR(CheckQuota());
+  return newest;
+}
+
+absl::Status WorkspaceStore::CheckQuota() {
+  return Usage() < quota_ ? absl::OkStatus() : errors::WorkspaceQuota(quota_);
+}
+
+absl::StatusOr<std::vector<v1::Workspace>> WorkspaceStore::List(const std::string& token,
+                                                                size_t limit, std::string* next) {
+  if (!token.empty() && !ValidateName("workspace", token).ok()) return errors::InvalidPageToken();
+  std::vector<v1::Workspace> page;
+  next->clear();
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    std::vector<std::string> names = ReadWorkspaceNames(db, token, limit + 1);
+    if (names.size() > limit) {
+      names.resize(limit);
+      *next = names.back();
+    }
+    for (const std::string& name : names) {
+      if (const auto row = ReadWorkspace(db, name)) page.push_back(Describe(*row));
+    }
+    return absl::OkStatus();
+  }));
+  return page;
+}
+
+absl::StatusOr<v1::Workspace> WorkspaceStore::Get(const std::string& workspace) {
+  v1::Workspace found;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) -> absl::Status {
+    const auto row = ReadWorkspace(db, workspace);
+    if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
+    found = Describe(*row);
+    std::set<std::string> archives;  // a restored version has that of another one
+    int64_t size = 0;
+    for (const WorkspaceVersionRow& version : ReadWorkspaceVersions(db, workspace)) {
+      Describe(version, found.add_versions());
+      if (archives.insert(version.upload).second) size += version.size;
+    }
+    found.set_size(size);
+    return absl::OkStatus();
+  }));
+  return found;
+}
+
+absl::Status WorkspaceStore::Restore(const std::string& workspace, int64_t version,
+                                     const std::string& by, absl::Time now) {
+  return database_.Write([&](Connection& db) -> absl::Status {
+    const auto row = ReadWorkspace(db, workspace);
+    if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
+    RETURN_IF_ERROR(CheckFree(*row));
+    auto restored = ReadWorkspaceVersion(db, workspace, version);
+    const auto newest = ReadWorkspaceVersion(db, workspace, row->latest);
+    if (!restored || !newest) {
+      return db.failed() ? absl::OkStatus() : errors::WorkspaceVersionNotFound(workspace, version);
+    }
+    if (restored->sha256 == newest->sha256) return absl::OkStatus();
+    restored->version = row->latest + 1;
+    restored->created_at = now;
+    restored->restored_from = version;
+    restored->restored_by = by;
+    restored->job.clear();  // the node has not saved this version
+    AddWorkspaceVersion(db, workspace, *restored);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status WorkspaceStore::Unlock(const std::string& workspace, const std::string& deployment) {
+  return database_.Write([&](Connection& db) -> absl::Status {
+    const auto row = ReadWorkspace(db, workspace);
+    if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
+    if (row->state == v1::WORKSPACE_STATE_FREE) return absl::OkStatus();
+    const bool is_other = !deployment.empty() && deployment != row->deployment;
+    if (is_other || row->state == v1::WORKSPACE_STATE_IN_USE) {
+      WorkspaceRow in_use = *row;
+      in_use.state = v1::WORKSPACE_STATE_IN_USE;
+      return CheckFree(in_use);
+    }
+    ReleaseWorkspace(db, workspace);
+    return absl::OkStatus();
+  });
+}
+
+int64_t WorkspaceStore::Usage() {
+  int64_t bytes = 0;
+  database_
+      .Read([&](Connection& db) {
+        bytes = ReadWorkspaceUsage(db);
+        return absl::OkStatus();
+      })
+      .IgnoreError();
+  return bytes;
+}
+
+}  // namespace muster
