@@ -99,7 +99,9 @@ absl::StatusOr<std::string> BuildCommand::BuildAndPush() {
                    options_.engine.ProvideImage(plan_.image, kLimit, call.stopped));
   if (base.has_triggers) return errors::BaseImageHasTriggers(plan_.image);
   Begin("built the image", build_.repository());
-  RETURN_IF_ERROR(builder.Build(recipe_, build_.files(), name, call));
+  ImageRecipe recipe = recipe_;
+  recipe.base = base.name;
+  RETURN_IF_ERROR(builder.Build(recipe, build_.files(), name, call));
   Begin("pushed the image", build_.repository());
   ASSIGN_OR_RETURN(const std::string digest, builder.Push(name, call));
   return absl::StrCat(build_.repository(), "@", digest);
