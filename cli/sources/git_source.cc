@@ -1,10 +1,7 @@
 #include "cli/sources/git_source.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/sources/source_archive.h"
+#include "cli/temporary_folder.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
@@ -32,26 +30,6 @@ constexpr size_t kTail = 4'096;
 constexpr char kCheckAddress[] =
     "Check the address, the ref, and the access to the server. For a private repository, clone it "
     "yourself and name the folder.";
-
-// A folder that is removed with its content.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string path = (std::filesystem::temp_directory_path(fault_) / "muster-XXXXXX").string();
-    if (!fault_ && mkdtemp(path.data()) != nullptr) path_ = path;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }  // empty: it could not be created
-
- private:
-  std::error_code fault_;
-  std::string path_;
-};
 
 // Returns the last line of what git printed, which is the cause.
 std::string CauseOf(const std::string& text) {
