@@ -183,13 +183,33 @@ TEST_F(BundleReaderTest, OtherMembersThanThoseOfTheIndexAreRefused) {
   Fault(bundle([](Tar&) {}));
 }
 
-// A sparse file would be larger on the disk than the bundle.
-TEST_F(BundleReaderTest, SparseFileIsRefused) {
-  const int64_t large = int64_t{1} << 34;
+TEST_F(BundleReaderTest, MembersThatAreLargerThanTheFileAreRefused) {
   Tar tar(target_.path() + "/made.tar");
-  tar.Add(kIndexPath, BundleIndexText({{kLayoutPath, large, std::string(64, 'a')}}));
-  const std::string head = tar.Finish();
-  EXPECT_NE(Fault(head).find("shorter"), std::string::npos);
+  tar.Add(kIndexPath, BundleIndexText({{kLayoutPath, int64_t{1} << 34, std::string(64, 'a')}}));
+  EXPECT_NE(Fault(tar.Finish()).find("shorter"), std::string::npos);
+}
+
+// A sparse file would be larger on the disk than in the bundle.
+TEST_F(BundleReaderTest, SparseFileIsRefused) {
+  const std::string content = std::string(4'095, '\0') + "x";
+  const std::string path = target_.path() + "/made.tar";
+  archive* const a = archive_write_new();
+  archive_write_set_format_pax(a);
+  archive_write_open_filename(a, path.c_str());
+  const auto add = [&](const char* name, const std::string& text, bool sparse) {
+    archive_entry* const entry = archive_entry_new();
+    archive_entry_set_pathname(entry, name);
+    archive_entry_set_filetype(entry, AE_IFREG);
+    archive_entry_set_size(entry, static_cast<la_int64_t>(text.size()));
+    if (sparse) archive_entry_sparse_add_entry(entry, 4'095, 1);
+    archive_write_header(a, entry);
+    archive_write_data(a, text.data(), text.size());
+    archive_entry_free(entry);
+  };
+  add(kIndexPath, BundleIndexText({{kLayoutPath, 4'096, ToHex(Sha256::Of(content))}}), false);
+  add(kLayoutPath, content, true);
+  archive_write_free(a);
+  EXPECT_NE(Fault(Read(path)).find("not a regular file"), std::string::npos);
 }
 
 TEST_F(BundleReaderTest, CompressedBundleIsRefused) {
