@@ -101,6 +101,7 @@ class Puller {
     RETURN_IF_ERROR(WriteLayout(work.path(), images_));
     ASSIGN_OR_RETURN(const auto members, MembersOf(work.path()));
     // A bundle that `push` refuses would be of no use.
+    RETURN_IF_ERROR(ParseBundleIndex(BundleIndexText(members), arguments_.bundle).status());
     RETURN_IF_ERROR(ReadBundleContent(work.path(), members, arguments_.bundle).status());
     const std::string file = work.path() + "/bundle.tar";
     for (const BundleMember& member : members) bytes_ += member.size;
