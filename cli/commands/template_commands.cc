@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "cli/commands/template_build_command.h"
+#include "cli/commands/template_pull_command.h"
+#include "cli/commands/template_push_command.h"
 #include "cli/exit_code.h"
 #include "cli/output/deployment_view.h"
 #include "cli/output/document_diff.h"
@@ -274,7 +276,7 @@ void AddTemplateCommands(CommandLine& line) {
 
   CLI::App& templates =
       AddCommand(line.app, {.name = "template",
-                            .summary = "Store, build, list, show and compare templates",
+                            .summary = "Store, build, list, show, compare and copy templates",
                             .details = "A template narrows the parameters of a template type. "
                                        "docs/templates.md describes the document.",
                             .example = "muster template create -f web.yaml"});
@@ -305,6 +307,8 @@ void AddTemplateCommands(CommandLine& line) {
            .details = kDiffDetails,
            .example = "muster template diff web@1.3 web@1.4"},
           arguments, Diff<TemplateKind>);
+  AddTemplatePullCommand(line, templates);
+  AddTemplatePushCommand(line, templates);
 }
 
 }  // namespace muster::cli

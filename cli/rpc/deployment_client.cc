@@ -68,9 +68,11 @@ absl::StatusOr<v1::ListTemplateTypesResponse> DeploymentClient::ListTypes(
                    stubs_->Subject("the list of template types"));
 }
 
-absl::StatusOr<v1::Template> DeploymentClient::CreateTemplate(const std::string& document) {
+absl::StatusOr<v1::Template> DeploymentClient::CreateTemplate(const std::string& document,
+                                                              bool built) {
   v1::CreateTemplateRequest request;
   request.set_document(document);
+  request.set_built(built);
   return CallUnary(*stubs_->templates, &v1::TemplateService::Stub::CreateTemplate, request,
                    stubs_->Subject("a template"));
 }

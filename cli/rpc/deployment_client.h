@@ -28,7 +28,8 @@ class DeploymentClient {
   absl::StatusOr<v1::ListTemplateTypesResponse> ListTypes(
       const v1::ListTemplateTypesRequest& request);
 
-  absl::StatusOr<v1::Template> CreateTemplate(const std::string& document);
+  // `built`: as in CreateTemplateRequest.
+  absl::StatusOr<v1::Template> CreateTemplate(const std::string& document, bool built = false);
   absl::StatusOr<v1::Template> GetTemplate(const std::string& reference);
   absl::StatusOr<v1::ListTemplatesResponse> ListTemplates(const v1::ListTemplatesRequest& request);
 

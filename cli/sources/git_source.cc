@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -13,7 +12,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "cli/sources/source_archive.h"
-#include "cli/sources/temporary_folder.h"
+#include "cli/temporary_folder.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"

@@ -9,7 +9,7 @@
 
 #include "cli/sources/local_file.h"
 #include "cli/sources/source_archive.h"
-#include "cli/sources/temporary_folder.h"
+#include "cli/temporary_folder.h"
 #include "services/common/templates/files.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "cli/sources/local_file.h"
-#include "cli/sources/temporary_folder.h"
+#include "cli/temporary_folder.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/archive/utf8_locale.h"

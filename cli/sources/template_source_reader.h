@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "cli/sources/git_source.h"
 #include "cli/sources/local_file.h"
-#include "cli/sources/temporary_folder.h"
+#include "cli/temporary_folder.h"
 #include "muster/v1/jobs.pb.h"
 
 namespace muster::cli {

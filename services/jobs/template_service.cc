@@ -87,15 +87,16 @@ absl::Status TemplateService::StoreType(Call& call, const std::string& text,
 }
 
 // Merges the template with its type, so that a deployment finds no mistake in either.
-absl::Status TemplateService::StoreTemplate(Call& call, const std::string& text,
+absl::Status TemplateService::StoreTemplate(Call& call, const v1::CreateTemplateRequest& request,
                                             v1::Template* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  ASSIGN_OR_RETURN(std::string document, CanonicalDocument(text));
+  ASSIGN_OR_RETURN(std::string document, CanonicalDocument(request.document()));
   ASSIGN_OR_RETURN(TemplateDocument own, ReadTemplate(document));
-  if (!own.image.empty()) return errors::SetByBuild("image");
+  if (!own.image.empty() && !request.built()) return errors::SetByBuild("image");
   ASSIGN_OR_RETURN(const StoredDocument of_type, store_.Find(DocumentKind::kType, own.type));
   ASSIGN_OR_RETURN(const TypeDocument type, ReadType(of_type.document));
   RETURN_IF_ERROR(MergeTemplate(type, own).status());
+  if (!own.image.empty() && type.build_folder.empty()) return errors::TypeNotBuildable(own.type);
   ASSIGN_OR_RETURN(const auto stored, Store(call, DocumentKind::kTemplate, std::move(own.name),
                                             std::move(own.version), std::move(document)));
   return Fill(stored, response);
@@ -136,9 +137,9 @@ grpc::ServerUnaryReactor* TemplateService::ListTemplateTypes(
 grpc::ServerUnaryReactor* TemplateService::CreateTemplate(grpc::CallbackServerContext* context,
                                                           const v1::CreateTemplateRequest* request,
                                                           v1::Template* response) {
-  return Answer(
-      runtime_, context, "/muster.v1.TemplateService/CreateTemplate", {*request, response},
-      [=, this](Call& call) { return StoreTemplate(call, request->document(), response); });
+  return Answer(runtime_, context, "/muster.v1.TemplateService/CreateTemplate",
+                {*request, response},
+                [=, this](Call& call) { return StoreTemplate(call, *request, response); });
 }
 
 grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerContext* context,

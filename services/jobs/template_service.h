@@ -39,7 +39,8 @@ class TemplateService final : public v1::TemplateService::CallbackService {
 
  private:
   absl::Status StoreType(Call& call, const std::string& text, v1::TemplateType* response);
-  absl::Status StoreTemplate(Call& call, const std::string& text, v1::Template* response);
+  absl::Status StoreTemplate(Call& call, const v1::CreateTemplateRequest& request,
+                             v1::Template* response);
   absl::StatusOr<StoredDocument> Store(Call& call, DocumentKind kind, std::string name,
                                        std::string version, std::string document);
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/error.h"
@@ -119,6 +120,29 @@ TEST_F(TemplateServiceTest, TemplateMayNotWidenItsType) {
   const auto wider = CreateTemplate(
       absl::StrCat(TemplateDocument("1.1.0"), "  name: {schema: {type: string, maxLength: 30}}\n"));
   EXPECT_EQ(ReasonOf(wider.status()), "INVALID_DOCUMENT") << wider.status();
+}
+
+// The document of a build has the same content in every fleet.
+TEST_F(TemplateServiceTest, BuiltDocumentIsStoredOnlyAsSuch) {
+  const std::string type = absl::StrCat(TypeDocument("1.0.0"), "build: {folder: /work}\n");
+  ASSERT_TRUE(CreateType(type).ok());
+  const std::string image = absl::StrCat("r.example/web@sha256:", std::string(64, 'a'));
+  const std::string document = absl::StrCat(
+      "apiVersion: muster/v1\nkind: Template\nname: web\nversion: 1.0.0\ntype: "
+      "greet@1.0.0\nimage: ",
+      image, "\nsource: {kind: folder, sha256: ", std::string(64, 'b'), "}\n");
+  EXPECT_EQ(ReasonOf(CreateTemplate(document).status()), "INVALID_DOCUMENT");
+  const auto created = CreateTemplate(document, /*built=*/true);
+  ASSERT_TRUE(created.ok()) << created.status();
+  EXPECT_EQ(created->image(), image);
+  EXPECT_EQ(CreateTemplate(document, /*built=*/true)->document_sha256(),
+            created->document_sha256());
+  ASSERT_TRUE(CreateType(TypeDocument("1.1.0")).ok());
+  const auto other = CreateTemplate(
+      absl::StrReplaceAll(document,
+                          {{"greet@1.0.0", "greet@1.1.0"}, {"version: 1.0.0", "version: 2.0.0"}}),
+      /*built=*/true);
+  EXPECT_EQ(ReasonOf(other.status()), "TYPE_NOT_BUILDABLE") << other.status();
 }
 
 }  // namespace

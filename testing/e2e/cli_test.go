@@ -207,12 +207,13 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	var deployed shownDeployment
 	check(t, f.JSON(&deployed, append(strings.Fields(deploy), "--json")...))
 	// The helpers above, share_test.go, exec_test.go, attach_test.go, backup_test.go, deployment_test.go, deployment_retry_test.go and
-	// conformance_test.go, build_test.go and workspace_test.go read the JSON of these commands.
-	tested := "conformance run\nconformance baseline set\nconformance baseline show\nconformance baseline remove\nrun\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs\ndeployment retry\ndeployment destroy\ntemplate build" +
+	// conformance_test.go, build_test.go, bundle_test.go and workspace_test.go read the JSON of these commands.
+	tested := "conformance run\nconformance baseline set\nconformance baseline show\nconformance baseline remove\nrun\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs\ndeployment retry\ndeployment destroy\ntemplate build\ntemplate push" +
 		"\nworkspace show\nworkspace versions\nworkspace restore\nworkspace unlock"
 	for _, command := range []string{
 		"type push " + greet, "type push -f " + greet, "template create " + hi, "type list", "type show greet",
 		"template create -f " + hi, "template list", "template show hi", "template diff hi hi", "type diff greet greet",
+		"template pull hi -o " + filepath.Join(t.TempDir(), "hi.json"),
 		deploy, "deployment list", "deployment show " + deployed.Deployment, "deployment outputs " + deployed.Deployment,
 		"deployment cancel " + deployed.Deployment, "conformance show", secret, "secret list", "secret delete a/b", "workspace list",
 		"token list", "token revoke " + tokens[0].ID, "nodes", "node show n1", "node label n1 rack=b1", "node revoke n1",

@@ -116,6 +116,16 @@ func (d *Docker) startRegistry() error {
 	})
 }
 
+// StopRegistry ends the registry: nothing answers at its address any more.
+func (d *Docker) StopRegistry() error {
+	if err := d.registry.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	_ = d.registry.Wait() // it was ended
+	d.registry = nil
+	return nil
+}
+
 // Run runs a command of Docker's client, and returns what it prints.
 func (d *Docker) Run(arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandLimit)

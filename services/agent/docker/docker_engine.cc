@@ -151,7 +151,7 @@ absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {
   Answer answer = Call("GET", absl::StrCat("/images/", image, "/json"));
   if (answer.code == 404) return errors::ImageNotFound(image);
   ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /images", std::move(answer.body)));
-  ImageInfo info{.id = Member<std::string>(json, "Id", "")};
+  ImageInfo info{.name = image, .id = Member<std::string>(json, "Id", "")};
   const Json volumes = ObjectIn(ObjectIn(json, "Config"), "Volumes");
   for (const auto& [path, nothing] : volumes.items()) info.volumes.push_back(path);
   info.has_triggers = !TextsIn(ObjectIn(json, "Config"), "OnBuild").empty();
@@ -162,8 +162,14 @@ absl::StatusOr<ImageInfo> DockerEngine::ProvideImage(const std::string& image, a
                                                      const std::function<bool()>& stopped) {
   auto found = FindImage(image);
   if (!absl::IsNotFound(found.status()) || image.find('@') == std::string::npos) return found;
-  RETURN_IF_ERROR(PullImage(image, limit, stopped));
-  return FindImage(image);
+  // The digest makes it the same image.
+  ASSIGN_OR_RETURN(const std::string name, credentials_.NameInMirror(image));
+  if (name != image) {
+    found = FindImage(name);
+    if (!absl::IsNotFound(found.status())) return found;
+  }
+  RETURN_IF_ERROR(PullImage(name, limit, stopped));
+  return FindImage(name);
 }
 
 absl::StatusOr<std::string> DockerEngine::AuthHeader(std::string_view image) const {

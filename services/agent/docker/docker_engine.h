@@ -62,6 +62,7 @@ struct ContainerState {
 };
 
 struct ImageInfo {
+  std::string name;  // as the daemon knows it: that of a mirror, if it was pulled from there
   std::string id;
   std::vector<std::string> volumes;  // paths at which its containers would write to the disk
   bool has_triggers = false;         // ONBUILD instructions, which a build on top of it executes
@@ -99,7 +100,8 @@ class DockerEngine {
   absl::Status PullImage(const std::string& image, absl::Duration limit,
                          const std::function<bool()>& stopped);
 
-  // Returns the image, after a pull if the node lacks it. The errors of both.
+  // Returns the image, after a pull if the node lacks it: from the mirror of its registry, if the
+  // file of the credentials names one. The errors of both.
   absl::StatusOr<ImageInfo> ProvideImage(const std::string& image, absl::Duration limit,
                                          const std::function<bool()>& stopped);
 

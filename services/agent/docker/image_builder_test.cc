@@ -100,6 +100,30 @@ TEST_F(ImageBuilderTest, PushedImageHasTheFilesAndIsFoundByItsDigest) {
   EXPECT_TRUE(engine_.FindImage(image).ok());
 }
 
+TEST_F(ImageBuilderTest, ImageIsPulledFromTheMirrorOfItsRegistry) {
+  const testing::TestRegistry registry;
+  const BuiltImageName name{registry.address() + "/outside/templates/mirrored", kJob};
+  ASSERT_TRUE(Build(name.repository).ok());
+  const auto digest = builder_.Push(name, call_);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  ASSERT_TRUE(builder_.Remove(kJob).ok());
+  // Nothing answers at that name.
+  const std::string image = absl::StrCat("registry.invalid/templates/mirrored@", *digest);
+  const auto stopped = [] { return false; };
+  EXPECT_EQ(ReasonOf(engine_.ProvideImage(image, absl::Minutes(1), stopped).status()),
+            "IMAGE_PULL_FAILED");
+  ASSERT_TRUE(
+      WriteFileAtomically(credentials_, absl::StrCat(R"({"mirrors": {"registry.invalid": ")",
+                                                     registry.address(), R"(/outside"}})"))
+          .ok());
+  const auto pulled = engine_.ProvideImage(image, absl::Minutes(1), stopped);
+  ASSERT_TRUE(pulled.ok()) << pulled.status();
+  EXPECT_EQ(pulled->name, absl::StrCat(name.repository, "@", *digest));
+  EXPECT_EQ(ExitCodeOf(pulled->name, "[ \"$(/work/bin/hello)\" = 'hello from the image' ]"), 0);
+  EXPECT_EQ(engine_.ProvideImage(image, absl::Minutes(1), stopped)->name, pulled->name)
+      << "the node has it";
+}
+
 TEST_F(ImageBuilderTest, PushWithoutCredentialsIsRefused) {
   const testing::TestRegistry registry(/*demands_password=*/true);
   const BuiltImageName name{registry.address() + "/web", kJob};

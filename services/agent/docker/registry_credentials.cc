@@ -3,11 +3,13 @@
 #include <optional>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "services/agent/docker/engine_json.h"
+#include "services/common/base/image_reference.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -18,15 +20,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr char kDockerHub[] = "docker.io";
-
 // Returns the registry of a key of `auths`, which may be an address with a path.
 std::string RegistryOfKey(std::string_view key) {
   absl::string_view host = ToAbsl(key);
   if (!absl::ConsumePrefix(&host, "https://")) absl::ConsumePrefix(&host, "http://");
   host = host.substr(0, host.find('/'));
-  return host == "index.docker.io" || host == "registry-1.docker.io" ? kDockerHub
-                                                                     : std::string(host);
+  // A name without a dot is no registry of Docker Hub's images.
+  return absl::StrContains(host, '.') ? RegistryOf(absl::StrCat(host, "/")) : std::string(host);
 }
 
 // Go's decoder demands the padding.
@@ -59,22 +59,14 @@ std::optional<Json> CredentialsOf(const Json& entry, const std::string& registry
 
 }  // namespace
 
-std::string RegistryOf(std::string_view image) {
-  const std::string_view first = image.substr(0, image.find('/'));
-  const bool named = first.size() < image.size() &&
-                     (first == "localhost" || first.find_first_of(".:") != std::string_view::npos);
-  return named ? RegistryOfKey(first) : kDockerHub;
-}
-
-absl::StatusOr<std::string> RegistryCredentials::HeaderFor(std::string_view image) const {
-  const std::string none = Encoded(Json::object());
-  if (path_.empty()) return none;
+absl::StatusOr<nlohmann::json> RegistryCredentials::Read() const {
+  if (path_.empty()) return Json::object();
   const auto text = ReadSecretFile(path_);
-  if (absl::IsNotFound(text.status())) return none;
+  if (absl::IsNotFound(text.status())) return Json::object();
   if (!text.ok()) {
     return errors::RegistryCredentialsUnusable(path_, ToStd(text.status().message()));
   }
-  const Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  Json json = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object()) {
     return errors::RegistryCredentialsUnusable(path_, "it is not a JSON object");
   }
@@ -83,6 +75,11 @@ absl::StatusOr<std::string> RegistryCredentials::HeaderFor(std::string_view imag
     return errors::RegistryCredentialsUnusable(
         path_, absl::StrCat("it names ", helper, ", which the agent does not start"));
   }
+  return json;
+}
+
+absl::StatusOr<std::string> RegistryCredentials::HeaderFor(std::string_view image) const {
+  ASSIGN_OR_RETURN(const Json json, Read());
   const std::string registry = RegistryOf(image);
   const Json auths = ObjectIn(json, "auths");
   for (const auto& [key, entry] : auths.items()) {
@@ -92,7 +89,26 @@ absl::StatusOr<std::string> RegistryCredentials::HeaderFor(std::string_view imag
     return errors::RegistryCredentialsUnusable(
         path_, absl::StrCat("the entry of ", registry, " has neither auth nor identitytoken"));
   }
-  return none;
+  return Encoded(Json::object());
+}
+
+absl::StatusOr<std::string> RegistryCredentials::NameInMirror(const std::string& image) const {
+  if (DigestOf(image).empty()) return image;
+  ASSIGN_OR_RETURN(const Json json, Read());
+  const std::string registry = RegistryOf(image);
+  const auto mirrors = json.find("mirrors");
+  if (mirrors == json.end()) return image;
+  if (!mirrors->is_object()) {
+    return errors::RegistryCredentialsUnusable(path_, "mirrors is not a JSON object");
+  }
+  for (const auto& [key, mirror] : mirrors->items()) {
+    if (RegistryOfKey(key) != registry) continue;
+    const std::string prefix = mirror.is_string() ? mirror.get<std::string>() : "";
+    if (IsRegistryPrefix(prefix)) return ImageInRegistry(image, prefix);
+    return errors::RegistryCredentialsUnusable(
+        path_, absl::StrCat("the mirror of ", registry, " is not HOST, HOST:PORT or HOST/PREFIX"));
+  }
+  return image;
 }
 
 }  // namespace muster

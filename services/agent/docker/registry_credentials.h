@@ -1,4 +1,4 @@
-// The credentials of a node for registries.
+// The credentials of a node for registries, and their mirrors.
 #ifndef MUSTER_SERVICES_AGENT_DOCKER_REGISTRY_CREDENTIALS_H_
 #define MUSTER_SERVICES_AGENT_DOCKER_REGISTRY_CREDENTIALS_H_
 
@@ -7,11 +7,13 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "nlohmann/json_fwd.hpp"
 
 namespace muster {
 
-// A file in the format of Docker's config.json, of which `auths` alone is used. It is read again at
-// each use, so that a change needs no restart. Its content appears in no error. Immutable;
+// A file in the format of Docker's config.json, of which `auths` alone is used. A further field
+// names mirrors: {"mirrors": {"registry.example": "registry.site:5000/outside"}}. The file is read
+// again at each use, so that a change needs no restart. Its content appears in no error. Immutable;
 // thread-safe.
 class RegistryCredentials {
  public:
@@ -22,13 +24,16 @@ class RegistryCredentials {
   // FAILED_PRECONDITION (REGISTRY_CREDENTIALS_UNUSABLE), also if other users may read the file.
   absl::StatusOr<std::string> HeaderFor(std::string_view image) const;
 
+  // Returns the name by which the node pulls an image: NAME@sha256:DIGEST in the mirror of its
+  // registry, or `image` itself if its registry has no mirror. REGISTRY_CREDENTIALS_UNUSABLE, also
+  // for a mirror that is no HOST, HOST:PORT or one of them with a prefix.
+  absl::StatusOr<std::string> NameInMirror(const std::string& image) const;
+
  private:
+  absl::StatusOr<nlohmann::json> Read() const;  // an empty object without a file
+
   const std::string path_;
 };
-
-// Returns the registry of an image or repository: "registry.example:5000", or "docker.io" if its
-// name begins with none.
-std::string RegistryOf(std::string_view image);
 
 }  // namespace muster
 

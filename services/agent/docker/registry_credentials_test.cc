@@ -46,15 +46,6 @@ class RegistryCredentialsTest : public ::testing::Test {
   const std::string path_ = ::testing::TempDir() + "/registry.json";
 };
 
-TEST_F(RegistryCredentialsTest, RegistryIsTheFirstPartOfTheName) {
-  EXPECT_EQ(RegistryOf("r.example/a/b@sha256:0"), "r.example");
-  EXPECT_EQ(RegistryOf("127.0.0.1:5000/a"), "127.0.0.1:5000");
-  EXPECT_EQ(RegistryOf("localhost/a"), "localhost");
-  EXPECT_EQ(RegistryOf("alpine"), "docker.io");
-  EXPECT_EQ(RegistryOf("team/a"), "docker.io");
-  EXPECT_EQ(RegistryOf("index.docker.io/team/a"), "docker.io");
-}
-
 TEST_F(RegistryCredentialsTest, EachRegistryGetsItsOwn) {
   Write(R"({"auths": {
     "r.example:5000": {"auth": "YWxpY2U6czNjcmV0Og=="},
@@ -97,6 +88,32 @@ TEST_F(RegistryCredentialsTest, FileThatOthersMayReadIsNotUsed) {
   ASSERT_EQ(chmod(path_.c_str(), 0644), 0);
   EXPECT_EQ(ReasonOf(RegistryCredentials(path_).HeaderFor("r.example/a").status()),
             "REGISTRY_CREDENTIALS_UNUSABLE");
+}
+
+TEST_F(RegistryCredentialsTest, ImageIsNamedInTheMirrorOfItsRegistry) {
+  const std::string digest = "@sha256:" + std::string(64, 'a');
+  Write(R"({"mirrors": {"r.example:5000": "r.site/outside", "docker.io": "127.0.0.1:5000"}})");
+  const RegistryCredentials registries(path_);
+  EXPECT_EQ(*registries.NameInMirror("r.example:5000/types/web:v1" + digest),
+            "r.site/outside/types/web" + digest);
+  EXPECT_EQ(*registries.NameInMirror("busybox" + digest),
+            "127.0.0.1:5000/library/busybox" + digest);
+  EXPECT_EQ(*registries.NameInMirror("other.example/a" + digest), "other.example/a" + digest);
+  EXPECT_EQ(*registries.NameInMirror(digest.substr(1)), digest.substr(1)) << "an id";
+  EXPECT_EQ(*RegistryCredentials("").NameInMirror("busybox" + digest), "busybox" + digest);
+  for (const char* text : {R"({"mirrors": ["r.example"]})", R"({"mirrors": {"r.example": 1}})",
+                           R"({"mirrors": {"r.example": "https://r.site"}})"}) {
+    Write(text);
+    EXPECT_EQ(ReasonOf(registries.NameInMirror("r.example/a" + digest).status()),
+              "REGISTRY_CREDENTIALS_UNUSABLE")
+        << text;
+  }
+}
+
+// An entry of a host without a dot must not become that of Docker Hub.
+TEST_F(RegistryCredentialsTest, EntryOfAHostWithoutADotIsNotThatOfDockerHub) {
+  Write(R"({"auths": {"registry": {"auth": "YTpi"}}})");
+  EXPECT_EQ(For("alpine"), Json::object());
 }
 
 }  // namespace

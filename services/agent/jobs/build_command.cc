@@ -100,7 +100,9 @@ absl::StatusOr<std::string> BuildCommand::BuildAndPush() {
                    options_.engine.ProvideImage(plan_.image, kLimit, call.stopped));
   if (base.has_triggers) return errors::BaseImageHasTriggers(plan_.image);
   Begin("built the image", repository_);
-  RETURN_IF_ERROR(builder.Build(recipe_, files_, name, call));
+  ImageRecipe recipe = recipe_;
+  recipe.base = base.name;
+  RETURN_IF_ERROR(builder.Build(recipe, files_, name, call));
   Begin("pushed the image", repository_);
   ASSIGN_OR_RETURN(const std::string digest, builder.Push(name, call));
   return absl::StrCat(repository_, "@", digest);

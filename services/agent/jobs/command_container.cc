@@ -37,7 +37,7 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
                      const ImageInfo& image) {
   ContainerSpec spec;
   spec.name = ContainerNameOf(options.node, options.job);
-  spec.image = plan.image;
+  spec.image = image.name;
   spec.command = plan.argv;
   spec.environment = plan.environment;
   spec.environment.push_back(absl::StrCat("MUSTER_JOB=", options.job));

@@ -36,5 +36,43 @@ TEST(ImageReferenceTest, NamesThatChangeAPathAreRefused) {
   EXPECT_FALSE(IsImageByContent(std::string(500, 'a') + "@" + kDigest)) << "too long";
 }
 
+TEST(ImageReferenceTest, RegistryIsThatOfTheNameOrDockerHub) {
+  EXPECT_EQ(RegistryOf("r.example/a/b@sha256:0"), "r.example");
+  EXPECT_EQ(RegistryOf("127.0.0.1:5000/a"), "127.0.0.1:5000");
+  EXPECT_EQ(RegistryOf("localhost/a"), "localhost");
+  EXPECT_EQ(RegistryOf("alpine"), "docker.io");
+  EXPECT_EQ(RegistryOf("team/a"), "docker.io");
+  EXPECT_EQ(RegistryOf("index.docker.io/team/a"), "docker.io");
+}
+
+TEST(ImageReferenceTest, RepositoryHasNeitherRegistryNorTagNorDigest) {
+  EXPECT_EQ(RepositoryOf("r.example:5000/a/b:v1@" + kDigest), "a/b");
+  EXPECT_EQ(RepositoryOf("localhost/a"), "a");
+  EXPECT_EQ(RepositoryOf("team/a@" + kDigest), "team/a");
+  EXPECT_EQ(RepositoryOf("busybox:1.36@" + kDigest), "library/busybox");
+  EXPECT_EQ(RepositoryOf("docker.io/busybox@" + kDigest), "library/busybox");
+  EXPECT_EQ(DigestOf("busybox:1.36@" + kDigest), kDigest);
+  EXPECT_EQ(DigestOf("busybox:1.36"), "");
+}
+
+TEST(ImageReferenceTest, NameInAnotherRegistryKeepsRepositoryAndDigest) {
+  EXPECT_EQ(ImageInRegistry("r.example/a/b:v1@" + kDigest, "site:5000"),
+            "site:5000/a/b@" + kDigest);
+  EXPECT_EQ(ImageInRegistry("busybox@" + kDigest, "r.site/outside"),
+            "r.site/outside/library/busybox@" + kDigest);
+}
+
+TEST(ImageReferenceTest, RegistryPrefixIsAHostWithRepositories) {
+  for (const char* text : {"registry.site", "site:5000", "127.0.0.1:5000/a/b-c", "localhost/a"}) {
+    EXPECT_TRUE(IsRegistryPrefix(text)) << text;
+  }
+  for (const std::string& text :
+       {std::string(), std::string("/a"), std::string("r.site/"), std::string("r.site/../a"),
+        std::string("https://r.site"), std::string("r.site/a:v1"), std::string("r.site/A"),
+        std::string("r.site/a b"), std::string("--help"), std::string(256, 'a')}) {
+    EXPECT_FALSE(IsRegistryPrefix(text)) << text;
+  }
+}
+
 }  // namespace
 }  // namespace muster

@@ -422,4 +422,34 @@ absl::Status GitFailed(std::string_view url, std::string_view why, std::string_v
                    next_step);
 }
 
+absl::Status BundleUnusable(std::string_view file, std::string_view why) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "BUNDLE_UNUSABLE",
+                   absl::StrCat("bundle ", ToAbsl(file), ": ", ToAbsl(why)),
+                   "Nothing was pushed. Copy the file again, or create it again: muster template pull.");
+}
+
+absl::Status BundleVersionExists(std::string_view what, std::string_view version) {
+  return MakeError(absl::StatusCode::kAlreadyExists, "VERSION_EXISTS",
+                   absl::StrCat("the jobs service has ", ToAbsl(what), " ", ToAbsl(version), " with other content than the bundle"),
+                   "Nothing was pushed. A version never changes: create a new version in the fleet of the bundle, and pull that.");
+}
+
+absl::Status BundleNeedsSpace(std::string_view folder, std::string_view needed, std::string_view free) {
+  return MakeError(absl::StatusCode::kResourceExhausted, "DISK_FULL",
+                   absl::StrCat(ToAbsl(folder), " has ", ToAbsl(free), " of free space, and the bundle needs ", ToAbsl(needed)),
+                   "Free space there, or set TMPDIR to a folder of another disk.");
+}
+
+absl::Status ImageNotInRegistry(std::string_view version, std::string_view image) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "IMAGE_NOT_PORTABLE",
+                   absl::StrCat(ToAbsl(version), " runs the image ", ToAbsl(image), ", which is named by its id and not by a registry"),
+                   "Push the image to a registry, and store a version that names it there as NAME@sha256:DIGEST.");
+}
+
+absl::Status ImageCopyFailed(std::string_view image, std::string_view why, std::string_view next_step) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "IMAGE_COPY_FAILED",
+                   absl::StrCat("image ", ToAbsl(image), " cannot be copied: ", ToAbsl(why)),
+                   next_step);
+}
+
 }  // namespace muster::errors

@@ -149,6 +149,16 @@ absl::Status SourceRefused(std::string_view source, std::string_view entry, std:
 absl::Status SourceUnusable(std::string_view source, std::string_view why, std::string_view next_step);
 // FAILED_PRECONDITION, GIT_FAILED.
 absl::Status GitFailed(std::string_view url, std::string_view why, std::string_view next_step);
+// INVALID_ARGUMENT, BUNDLE_UNUSABLE.
+absl::Status BundleUnusable(std::string_view file, std::string_view why);
+// ALREADY_EXISTS, VERSION_EXISTS.
+absl::Status BundleVersionExists(std::string_view what, std::string_view version);
+// RESOURCE_EXHAUSTED, DISK_FULL.
+absl::Status BundleNeedsSpace(std::string_view folder, std::string_view needed, std::string_view free);
+// FAILED_PRECONDITION, IMAGE_NOT_PORTABLE.
+absl::Status ImageNotInRegistry(std::string_view version, std::string_view image);
+// FAILED_PRECONDITION, IMAGE_COPY_FAILED.
+absl::Status ImageCopyFailed(std::string_view image, std::string_view why, std::string_view next_step);
 
 }  // namespace muster::errors
 

@@ -87,9 +87,10 @@ absl::StatusOr<v1::TemplateType> JobsFixture::CreateType(const std::string& docu
                                         &v1::TemplateService::Stub::CreateTemplateType, request);
 }
 
-absl::StatusOr<v1::Template> JobsFixture::CreateTemplate(const std::string& document) {
+absl::StatusOr<v1::Template> JobsFixture::CreateTemplate(const std::string& document, bool built) {
   v1::CreateTemplateRequest request;
   request.set_document(document);
+  request.set_built(built);
   return CallUnary<v1::TemplateService>(Connect(fleet_.admin()),
                                         &v1::TemplateService::Stub::CreateTemplate, request);
 }

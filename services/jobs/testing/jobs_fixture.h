@@ -34,7 +34,7 @@ class JobsFixture : public ::testing::Test {
 
   // These call the service as the operator.
   absl::StatusOr<v1::TemplateType> CreateType(const std::string& document);
-  absl::StatusOr<v1::Template> CreateTemplate(const std::string& document);
+  absl::StatusOr<v1::Template> CreateTemplate(const std::string& document, bool built = false);
   absl::StatusOr<v1::DeploymentPlan> Plan(const v1::PlanDeploymentRequest& request);
   absl::StatusOr<v1::Deployment> Create(const v1::CreateDeploymentRequest& request);
   absl::StatusOr<v1::Deployment> Get(const std::string& deployment);

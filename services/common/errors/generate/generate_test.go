@@ -32,7 +32,7 @@ var (
 	literal   = regexp.MustCompile(`"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)"`)
 	comment   = regexp.MustCompile(`(?m)//.*$`)
 	// Literals of C++ in upper case that are no reasons: names of environment variables, of HTTP/2 settings and of OpenSSL.
-	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|WORLD|XDG)_.*|LC_ALL|NO_COLOR|SSL_ERROR_SYSCALL|(HTTPS|ALL|NO)_PROXY|MAX_(CONCURRENT_STREAMS|HEADER_LIST_SIZE)|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
+	variable = regexp.MustCompile(`^((MUSTER|SONOBUOY|GRPC|TEST|WORLD|XDG)_.*|LC_ALL|NO_COLOR|SSL_(ERROR_SYSCALL|CERT_FILE|CERT_DIR)|(HTTPS?|ALL|NO)_PROXY|REGISTRY_AUTH_FILE|DOCKER_CONFIG|MAX_(CONCURRENT_STREAMS|HEADER_LIST_SIZE)|(AGGREGATOR|MASTER)_URL|RESULT_TYPE|` +
 		`NODE_NAME|DOCKER_HOST|RESULTS_DIR|TSAN_OPTIONS|CA_CERT|CLIENT_(CERT|KEY))$`)
 )
 

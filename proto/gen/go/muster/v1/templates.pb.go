@@ -471,7 +471,10 @@ func (x *Template) GetSource() *Command_Source {
 type CreateTemplateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// YAML or JSON; at most 24 KiB as JSON.
-	Document      string `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	Document string `protobuf:"bytes,1,opt,name=document,proto3" json:"document,omitempty"`
+	// The document has the image and the source of a build in another fleet: `muster template push` stores it with them. The
+	// operator vouches for both. Without this field such a document is refused.
+	Built         bool `protobuf:"varint,50,opt,name=built,proto3" json:"built,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -511,6 +514,13 @@ func (x *CreateTemplateRequest) GetDocument() string {
 		return x.Document
 	}
 	return ""
+}
+
+func (x *CreateTemplateRequest) GetBuilt() bool {
+	if x != nil {
+		return x.Built
+	}
+	return false
 }
 
 type GetTemplateRequest struct {
@@ -716,9 +726,10 @@ const file_muster_v1_templates_proto_rawDesc = "" +
 	"createTime\x12\x14\n" +
 	"\x05image\x18\t \x01(\tR\x05image\x121\n" +
 	"\x06source\x18\n" +
-	" \x01(\v2\x19.muster.v1.Command.SourceR\x06source\"3\n" +
+	" \x01(\v2\x19.muster.v1.Command.SourceR\x06source\"I\n" +
 	"\x15CreateTemplateRequest\x12\x1a\n" +
-	"\bdocument\x18\x01 \x01(\tR\bdocument\"0\n" +
+	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x14\n" +
+	"\x05built\x182 \x01(\bR\x05built\"0\n" +
 	"\x12GetTemplateRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\"f\n" +
 	"\x14ListTemplatesRequest\x12\x1b\n" +

@@ -50,7 +50,7 @@ type TemplateServiceClient interface {
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListTemplateTypes(ctx context.Context, in *ListTemplateTypesRequest, opts ...grpc.CallOption) (*ListTemplateTypesResponse, error)
 	// Stores a version of a template, which narrows the parameters of a type. One with an image is created by a build
-	// (deployments.proto).
+	// (deployments.proto), or comes from another fleet with `built`.
 	//
 	// Errors: as CreateTemplateType, and NOT_FOUND (TYPE_NOT_FOUND).
 	CreateTemplate(ctx context.Context, in *CreateTemplateRequest, opts ...grpc.CallOption) (*Template, error)
@@ -149,7 +149,7 @@ type TemplateServiceServer interface {
 	// Errors: INVALID_ARGUMENT (INVALID_PAGE_SIZE, INVALID_PAGE_TOKEN).
 	ListTemplateTypes(context.Context, *ListTemplateTypesRequest) (*ListTemplateTypesResponse, error)
 	// Stores a version of a template, which narrows the parameters of a type. One with an image is created by a build
-	// (deployments.proto).
+	// (deployments.proto), or comes from another fleet with `built`.
 	//
 	// Errors: as CreateTemplateType, and NOT_FOUND (TYPE_NOT_FOUND).
 	CreateTemplate(context.Context, *CreateTemplateRequest) (*Template, error)
