@@ -46,6 +46,8 @@ TEST_F(DeploymentFilesTest, FolderIsReadWithItsSubfolders) {
   Write(".hidden", std::string("\0\xff", 2));
   Write("roles/web/tasks.yaml", "");
   Write("roles.yaml", "x");
+  fs::create_directories(folder_ + "/roles/.git");
+  Write("roles/.git/config", "password");
   for (const std::string& folder : {folder_, folder_ + "/", folder_ + "/roles/.."}) {
     const auto files = ReadDeploymentFiles(folder);
     ASSERT_TRUE(files.ok()) << files.status();

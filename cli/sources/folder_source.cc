@@ -52,7 +52,9 @@ absl::Status ReadFolderSource(const std::string& folder, SourceFiles& files) {
   fs::recursive_directory_iterator entry(folder, fault);
   for (; !fault && entry != fs::recursive_directory_iterator(); entry.increment(fault)) {
     const std::string name = entry->path().lexically_relative(folder).string();
-    if (entry->is_directory(fault) && !entry->is_symlink(fault)) {
+    if (entry->path().filename() == ".git") {
+      entry.disable_recursion_pending();
+    } else if (entry->is_directory(fault) && !entry->is_symlink(fault)) {
       RETURN_IF_ERROR(files.AddFolder(name));
     } else {
       RETURN_IF_ERROR(AddFile(entry->path(), name, files));
