@@ -56,7 +56,7 @@ Attempt AttemptOf(const v1::DeploymentNode& node) {
 
 bool MayReportLater(const v1::DeploymentNode& node) {
   const v1::JobRecord::Final& final = node.final();
-  // A node has a reason for each of its own.
+  // The outcomes of a node have a reason.
   const bool timed_out = final.outcome() == v1::JOB_OUTCOME_TIMED_OUT &&
                          (final.reason().empty() || final.reason() == "RECORD_REFUSED");
   return timed_out || final.outcome() == v1::JOB_OUTCOME_INDETERMINATE;

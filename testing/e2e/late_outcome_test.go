@@ -8,7 +8,7 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// The container ends while its agent is away, and the root relay gives the node up. When the agent is back, its outcome and
+// The container ends while its agent is down, and the root relay gives the node up. When the agent is back, its outcome and
 // the rest of the output replace that.
 func TestOutcomeOfALostNodeArrivesLate(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@
 namespace muster {
 namespace {
 
-// Of one job: each is in memory until the job is removed.
+// The names of one job, which are in memory until the job is removed.
 constexpr size_t kMaxAbandoned = 1'000;
 
 // Another attempt would fail too, and delay every other job.

@@ -2496,7 +2496,7 @@ type JobRecord_Workspace struct {
 	// As in the command.
 	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	Version   int64  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
-	// Of the archive that the node saves: 32 bytes, and the number of bytes, 1 byte to 1,088 MiB. Those of the command if the
+	// The SHA-256 and the size of the archive that the node saves: 32 bytes, and the number of bytes, 1 byte to 1,088 MiB. Those of the command if the
 	// container changed nothing.
 	Sha256 []byte `protobuf:"bytes,3,opt,name=sha256,proto3" json:"sha256,omitempty"`
 	Size   int64  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
