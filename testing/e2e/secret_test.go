@@ -96,7 +96,7 @@ func filesWithSecret(t *testing.T, folders ...string) (found []string) {
 func (d *deploying) runningContainer(t *testing.T) (name string) {
 	t.Helper()
 	until(t, "the container runs", func() bool {
-		names := must(d.docker.Containers())(t)
+		names := strings.Fields(must(d.docker.Run("ps", "--format", "{{.Names}}"))(t)) // without those that are only created
 		if len(names) == 1 {
 			name = names[0]
 		}
