@@ -13,7 +13,7 @@ import (
 func TestOutcomeOfALostNodeArrivesLate(t *testing.T) {
 	t.Parallel()
 	d := newDeploying(t)
-	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--set", "seconds=5", "--deadline", "8s"))(t))
+	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--set", "seconds=15", "--deadline", "20s"))(t))
 	until(t, "the container prints", func() bool {
 		out, _ := d.Muster("deployment", "logs", id)
 		return strings.Contains(out, "n1: line 1\n")
@@ -33,8 +33,8 @@ func TestOutcomeOfALostNodeArrivesLate(t *testing.T) {
 			t.Errorf("muster deployment show prints no %q: %s", want, out)
 		}
 	}
-	if out := must(d.Muster("deployment", "logs", id))(t); strings.Count(out, "n1: line ") != 100 {
-		t.Errorf("%d lines arrived, want 100: %s", strings.Count(out, "n1: line "), out)
+	if out := must(d.Muster("deployment", "logs", id))(t); strings.Count(out, "n1: line ") != 300 {
+		t.Errorf("%d lines arrived, want 300: %s", strings.Count(out, "n1: line "), out)
 	}
 	noContainers(t, d.docker)
 }

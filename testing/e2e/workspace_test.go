@@ -257,7 +257,7 @@ func TestWorkspaceOfALostNodeIsSuspect(t *testing.T) {
 	d.node.attach(t)
 	lose := func() (id string) {
 		t.Helper()
-		id = strings.TrimSpace(must(d.count("net-a", "--set", "wait=true", "--deadline", "3s"))(t))
+		id = strings.TrimSpace(must(d.count("net-a", "--set", "wait=true", "--deadline", "15s"))(t))
 		until(t, "the relay knows that it has started", func() bool {
 			out, _ := d.Muster("deployment", "logs", id)
 			return strings.Contains(out, "had ")

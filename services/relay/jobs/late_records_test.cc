@@ -20,6 +20,7 @@ class LateRecordsTest : public ::testing::Test {
     ASSERT_TRUE(root.ReceiveStarted(job, "n2"));
     ASSERT_TRUE(root.Receive(job, 1, "", true));
     root.Detach("n2");
+    root.Advance(absl::Seconds(1));  // the deadline of a target counts from the tick after its start
     root.Advance(absl::Minutes(12));
     ASSERT_TRUE(root.HasEnded(job));
     ASSERT_EQ(root.Count(job, v1::JOB_OUTCOME_TIMED_OUT), 1);
