@@ -78,7 +78,8 @@ class Loader {
     if (stored.cancelled) state.SetCancelled();
     state.SetResumed();
     return std::make_shared<RunningJob>(fleet_, std::move(request), std::move(state),
-                                        std::move(job_folder), std::move(log), is_late);
+                                        std::move(job_folder), std::move(log), is_late,
+                                        stored.reopened);
   }
 
   // A finished job may still run on nodes that the root relay gave up.

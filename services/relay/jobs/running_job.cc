@@ -40,13 +40,14 @@ std::string WhyUnknown(const TopologyView& topology, const RunningJob::Explanati
 
 RunningJob::RunningJob(Fleet fleet, JobRequest request, JobState state,
                        std::unique_ptr<JobFolder> folder, std::unique_ptr<Journal> log,
-                       bool is_late)
+                       bool is_late, bool has_late_records)
     : fleet_(fleet),
       id_(state.plan().job.job()),
       request_(std::move(request)),
       folder_(std::move(folder)),
       is_late_(is_late),
       log_(std::move(log)),
+      reopened_(has_late_records),
       state_(std::move(state)),
       end_(log_->end()) {}
 

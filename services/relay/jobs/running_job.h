@@ -44,8 +44,9 @@ class RunningJob {
   // Why the fleet has no node of a name.
   using Explanations = std::map<std::string, std::string, std::less<>>;
 
+  // `has_late_records`: an earlier process stored records of this late job, and did not end it.
   RunningJob(Fleet fleet, JobRequest request, JobState state, std::unique_ptr<JobFolder> folder,
-             std::unique_ptr<Journal> log, bool is_late = false);
+             std::unique_ptr<Journal> log, bool is_late = false, bool has_late_records = false);
 
   // Returns whether it had ended, and was opened again for records of nodes that it had given up.
   // Nothing is dispatched for it.
@@ -104,8 +105,8 @@ class RunningJob {
   Mutex log_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // held while the disk is written
   const std::unique_ptr<Journal> log_ ABSL_GUARDED_BY(log_mutex_);
   std::vector<v1::JobRecord> storing_ ABSL_GUARDED_BY(log_mutex_);
-  size_t appended_ ABSL_GUARDED_BY(log_mutex_) = 0;    // of storing_
-  bool reopened_ ABSL_GUARDED_BY(log_mutex_) = false;  // a late job has got records
+  size_t appended_ ABSL_GUARDED_BY(log_mutex_) = 0;  // of storing_
+  bool reopened_ ABSL_GUARDED_BY(log_mutex_);        // a late job has got records
   mutable Mutex mutex_;
   JobState state_ ABSL_GUARDED_BY(mutex_);
   // Nothing is dispatched before: Start first ends the targets that are unknown.
