@@ -81,6 +81,7 @@ class LateOutcomesTest : public ::testing::Test {
 
   void Await(const std::string& id, v1::DeploymentState state) {
     EXPECT_TRUE(testing::Await([&] {
+      clock_.Advance(absl::Milliseconds(100));  // the stream begins at a time of this clock
       return store_->Get(id)->state() == state && absl::IsNotFound(store_->GetOpen(id).status());
     })) << store_->Get(id)->ShortDebugString();
   }
@@ -137,7 +138,10 @@ TEST_F(LateOutcomesTest, DeploymentWithoutLateRecordsIsNotOpenedAgain) {
   late_->Start();
   relay_.AddLateRecord("jb", Final("n2", v1::JOB_OUTCOME_FAILED, 3));
   Look();
-  EXPECT_TRUE(testing::Await([&] { return store_->Get("b")->has_late_time(); }));
+  EXPECT_TRUE(testing::Await([&] {
+    clock_.Advance(absl::Milliseconds(100));
+    return store_->Get("b")->has_late_time();
+  }));
   Await("b", v1::DEPLOYMENT_STATE_FAILED);
   EXPECT_EQ(Unsettled(), 1u);
   Look();
