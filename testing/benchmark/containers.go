@@ -40,14 +40,11 @@ type containerBench struct {
 // containers measures the time from a command to the first line of its container, and a large output, each beside
 // Docker's own client with the same limits.
 func containers(s settings) (table string, err error) {
-	f, err := fleet.New(s.folder)
+	f, err := startFleet(s.folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	if err := f.Configure("relay", map[string]string{"jobs.max_output": "4GiB"}); err != nil {
 		return "", err
 	}

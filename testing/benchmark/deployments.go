@@ -23,14 +23,11 @@ const (
 
 // deployments measures many deployments to simulated nodes: no record of theirs is missing or doubled.
 func deployments(s settings) (table string, err error) {
-	f, err := fleet.New(s.folder)
+	f, err := startFleet(s.folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	b := &bench{settings: s, fleet: f}
 	defer func() { b.stop() }()
 	if err := b.start(); err != nil {

@@ -28,14 +28,11 @@ const (
 // heartbeats measures how many heartbeats per second one core of the status service answers, the memory per connected
 // agent, and the time until all agents have reconnected after a kill.
 func heartbeats(s settings) (table string, err error) {
-	f, err := fleet.New(s.folder)
+	f, err := startFleet(s.folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	var out strings.Builder
 	if err := flood(s, f, &out); err != nil {
 		return "", err

@@ -27,14 +27,11 @@ func withFleet(parent string, measure func(f *fleet.Fleet, folder string) (strin
 		return "", err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	f, err := fleet.New(folder)
+	f, err := startFleet(folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	return measure(f, folder)
 }
 

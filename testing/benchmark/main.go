@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"muster.example/testing/fleet"
 )
 
 // settings are the command's flags.
@@ -206,6 +209,18 @@ func spread(samples []sample, figure func(sample) float64) string {
 		all = append(all, figure(one))
 	}
 	return fmt.Sprintf("%.0f-%.0f", slices.Min(all), slices.Max(all))
+}
+
+// startFleet starts a fleet with its data in a new folder of `folder`. The caller closes it.
+func startFleet(folder string) (*fleet.Fleet, error) {
+	f, err := fleet.New(folder)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.Up(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 func mib(bytes int64) string { return fmt.Sprintf("%d MiB", bytes>>20) }

@@ -29,14 +29,11 @@ const (
 // relay measures remote runs on many nodes attached to relays of the root relay, the cost of idle nodes, output, and
 // the reattachment of nodes after relays were killed.
 func relay(s settings) (table string, err error) {
-	f, err := fleet.New(s.folder)
+	f, err := startFleet(s.folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	b := &bench{settings: s, fleet: f}
 	defer func() { b.stop() }()
 	if err := b.start(); err != nil {

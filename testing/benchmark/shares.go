@@ -22,14 +22,11 @@ const (
 // shares measures a file from a node of one branch to a node of another; each relay on the route stores the whole file:
 // the source's relay, the root relay, a relay in the target's branch, and a fourth, where it remains.
 func shares(s settings) (table string, err error) {
-	f, err := fleet.New(s.folder)
+	f, err := startFleet(s.folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	b := &bench{settings: s, fleet: f}
 	defer func() { b.stop() }()
 	var agents []*fleet.RunningProgram

@@ -27,14 +27,11 @@ const (
 // status measures GET /status for a run of 100,000 pairs: aggregator, status service and gateway as installed, and one
 // client with a persistent connection.
 func status(s settings) (table string, err error) {
-	f, err := fleet.New(s.folder)
+	f, err := startFleet(s.folder)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Up(); err != nil {
-		return "", err
-	}
 	run, err := planMany(f)
 	if err != nil {
 		return "", err
