@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "cli/bundles/bundle_content.h"
 #include "cli/bundles/bundle_reader.h"
@@ -88,36 +90,39 @@ class Pusher {
 
   using Missing = std::vector<const BundleDocument*>;
 
-  absl::StatusOr<Missing> MissingTypes() {
+  // `stored`: returns the document of a version. `kind`: of the documents, for people.
+  static absl::StatusOr<Missing> FindMissing(
+      const std::vector<BundleDocument>& documents, std::string_view kind,
+      absl::FunctionRef<absl::StatusOr<std::string>(const std::string& version)> stored) {
     Missing missing;
-    for (const BundleDocument& type : content_.types) {
+    for (const BundleDocument& document : documents) {
       RETURN_IF_ERROR(StopIfInterrupted());
-      const auto found = client_.GetType(type.version);
+      const auto found = stored(document.version);
       if (absl::IsNotFound(found.status())) {
-        missing.push_back(&type);
+        missing.push_back(&document);
       } else if (!found.ok()) {
         return found.status();
-      } else if (found->document() != type.text) {
-        return errors::BundleVersionExists("template type", type.version);
+      } else if (*found != document.text) {
+        return errors::BundleVersionExists(kind, document.version);
       }
     }
     return missing;
   }
 
+  absl::StatusOr<Missing> MissingTypes() {
+    return FindMissing(content_.types, "template type",
+                       [this](const std::string& version) -> absl::StatusOr<std::string> {
+                         ASSIGN_OR_RETURN(const auto found, client_.GetType(version));
+                         return found.document();
+                       });
+  }
+
   absl::StatusOr<Missing> MissingTemplates() {
-    Missing missing;
-    for (const BundleDocument& own : content_.templates) {
-      RETURN_IF_ERROR(StopIfInterrupted());
-      const auto found = client_.GetTemplate(own.version);
-      if (absl::IsNotFound(found.status())) {
-        missing.push_back(&own);
-      } else if (!found.ok()) {
-        return found.status();
-      } else if (found->document() != own.text) {
-        return errors::BundleVersionExists("template", own.version);
-      }
-    }
-    return missing;
+    return FindMissing(content_.templates, "template",
+                       [this](const std::string& version) -> absl::StatusOr<std::string> {
+                         ASSIGN_OR_RETURN(const auto found, client_.GetTemplate(version));
+                         return found.document();
+                       });
   }
 
   absl::Status PushImages() {
