@@ -8,13 +8,13 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "services/agent/jobs/build_command.h"
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_process.h"
 #include "services/agent/jobs/deployment_files.h"
+#include "services/agent/jobs/job_final.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
@@ -48,41 +48,6 @@ absl::Duration Now() { return SystemClock().MonotonicNow(); }
 void Drain(const UniqueFd& event) {
   eventfd_t value = 0;
   eventfd_read(event.get(), &value);
-}
-
-std::string MemoryText(const JobPlan& plan) {
-  return absl::StrCat("the kernel ended a process in the container, whose memory is limited to ",
-                      plan.container.memory >> 20, " MiB");
-}
-
-std::string TimeLimitText(const JobPlan& plan) {
-  return absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)));
-}
-
-v1::JobRecord TimeLimitFinal(const JobPlan& plan, const std::string& doing = "") {
-  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-                     absl::StrCat("it ran for longer than ", TimeLimitText(plan),
-                                  doing.empty() ? "" : ", while it ", doing));
-}
-
-// Docker, which also pulls the image, needed too long.
-v1::JobRecord TimeLimitBeforeStart(const JobPlan& plan, const absl::Status& failure) {
-  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-                     absl::StrCat("its container did not start within ", TimeLimitText(plan), ": ",
-                                  failure.message()));
-}
-
-v1::JobRecord StateTooLarge(const std::string& what) {
-  return FinalRecord(v1::JOB_OUTCOME_FAILED, "STATE_TOO_LARGE",
-                     absl::StrCat(ToAbsl(kStateTarget), " has ", what));
-}
-
-// Adds a further detail, if it is not empty.
-void AddDetail(const std::string& detail, v1::JobRecord::Final* final) {
-  if (detail.empty()) return;
-  const std::string first = final->detail();
-  SetOutcome(final->outcome(), final->reason(), first.empty() ? detail : first + "; " + detail,
-             final);
 }
 
 // Reads the outputs of an ended container.
@@ -387,7 +352,7 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
     case JobStop::kTimedOut:
       return TimeLimitFinal(plan_, end.doing);
     case JobStop::kStateTooLarge:
-      return StateTooLarge(too_large_);
+      return StateTooLargeFinal(too_large_);
     case JobStop::kAgentStops:
       return FinalRecord(v1::JOB_OUTCOME_LOST, "AGENT_STOPPED",
                          "the agent was stopped, and ended the command");
@@ -406,31 +371,27 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
     lost = errors::ContainerOutputLost("the node has lost the secrets that are masked in it");
   }
   if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("the log lost its beginning");
-  v1::JobRecord record =
-      end.out_of_memory
-          ? FinalRecord(v1::JOB_OUTCOME_EXITED, "OUT_OF_MEMORY", MemoryText(plan_))
-          : FinalRecord(v1::JOB_OUTCOME_EXITED, ReasonOf(lost), ToStd(lost.message()));
+  v1::JobRecord record = end.out_of_memory ? OutOfMemoryFinal(plan_)
+                                           : FinalRecord(v1::JOB_OUTCOME_EXITED, ReasonOf(lost),
+                                                         ToStd(lost.message()));
   record.mutable_final()->set_exit_code(end.exit.exit_code);
   return record;
 }
 
 bool JobProcess::HandleState(v1::JobRecord::Final* final) {
   if (final->outcome() != v1::JOB_OUTCOME_EXITED || folder_.log()->content().outputs) return true;
-  const auto fail = [final](const v1::JobRecord& failed) {
-    final->MergeFrom(failed.final());
-    final->clear_exit_code();
-  };
   // Also if the container ended before the next check, or while no agent ran.
   if (const std::string what = state_->WhyTooLarge(); !what.empty()) {
-    fail(StateTooLarge(what));
+    ReplaceExit(StateTooLargeFinal(what), final);
     return true;
   }
   if (final->exit_code() != 0) return true;
   WrittenOutputs written = OutputsOf(folder_, *state_);
   if (secrets_ != nullptr) secrets_->CheckOutputs(&written);
   if (!written.problems.empty()) {
-    fail(FinalRecord(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID",
-                     absl::StrJoin(written.problems, "; ")));
+    ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID",
+                            absl::StrJoin(written.problems, "; ")),
+                final);
     return true;
   }
   if (written.outputs.outputs().empty()) return true;
@@ -452,10 +413,9 @@ bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
                {{"job", job_}, {"error", saved.status()}});
     if (IsNeverSaved(saved.status())) {
       if (final->outcome() != v1::JOB_OUTCOME_EXITED) return true;
-      final->MergeFrom(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(saved.status()),
-                                   ToStd(saved.status().message()))
-                           .final());
-      final->clear_exit_code();
+      ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(saved.status()),
+                              ToStd(saved.status().message())),
+                  final);
       return true;
     }
     if (agent_stops_) return false;
