@@ -56,18 +56,12 @@ DeploymentFollower::DeploymentFollower(Parts parts, std::string deployment,
       ended_(std::move(ended)),
       backoff_(kBackoff),
       task_(parts_.timers, parts_.executor, [this] { Step(); }) {
-  {
-    MutexLock lock(answer_->mutex);
-    answer_->task = &task_;
-  }
+  answer_->SetTask(&task_);
   task_.RunNow();
 }
 
 DeploymentFollower::~DeploymentFollower() {
-  {
-    MutexLock lock(answer_->mutex);
-    answer_->task = nullptr;
-  }
+  answer_->SetTask(nullptr);
   task_.Stop();
   watch_.reset();
 }
@@ -141,11 +135,7 @@ std::shared_ptr<grpc::Channel> DeploymentFollower::BeginCall(Call call) {
 }
 
 std::function<void(absl::Status, v1::Job)> DeploymentFollower::OnAnswer() const {
-  return [answer = answer_](const absl::Status& status, const v1::Job&) {
-    MutexLock lock(answer->mutex);
-    answer->status = status;
-    if (answer->task != nullptr) answer->task->RunNow();
-  };
+  return [answer = answer_](const absl::Status& status, const v1::Job&) { answer->Set(status); };
 }
 
 void DeploymentFollower::Submit(const OpenDeployment& open) {
@@ -180,12 +170,7 @@ void DeploymentFollower::Cancel(const OpenDeployment& open) {
 }
 
 void DeploymentFollower::HandleCall() {
-  std::optional<absl::Status> status;
-  {
-    MutexLock lock(answer_->mutex);
-    status = std::exchange(answer_->status, std::nullopt);
-  }
-  if (status) {
+  if (const auto status = answer_->Take()) {
     const Call call = std::exchange(call_, Call::kNone);
     channel_.reset();
     return call == Call::kSubmit ? HandleSubmitted(*status) : HandleCancelled(*status);

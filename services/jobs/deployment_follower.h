@@ -18,6 +18,7 @@
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/common/rpc/service_channel.h"
+#include "services/common/rpc/task_answer.h"
 #include "services/common/service/stream_follower.h"
 #include "services/common/templates/resolved_deployment.h"
 #include "services/jobs/deployment_store.h"
@@ -63,13 +64,6 @@ class DeploymentFollower {
 
   enum class Call { kNone, kSubmit, kCancel };
 
-  // The answer to the call, which may outlive the follower.
-  struct Answer {
-    Mutex mutex;
-    ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null: the follower was destroyed
-    std::optional<absl::Status> status ABSL_GUARDED_BY(mutex);
-  };
-
   // The task.
   void Step();
   // Returns whether the job has ended, or cannot be watched.
@@ -96,7 +90,8 @@ class DeploymentFollower {
   const Parts parts_;
   const std::string deployment_;
   const std::function<void()> ended_;
-  const std::shared_ptr<Answer> answer_ = std::make_shared<Answer>();
+  const std::shared_ptr<TaskAnswer<absl::Status>> answer_ =
+      std::make_shared<TaskAnswer<absl::Status>>();
   // Used by the task.
   Backoff backoff_;
   std::string job_;

@@ -20,6 +20,7 @@
 #include "services/jobs/content_rows.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
+#include "services/jobs/unsettled_deployments.h"
 #include "services/jobs/workspace_rows.h"
 
 namespace muster {
@@ -60,18 +61,6 @@ void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
   db.Run("UPDATE deployments SET ended = 1, unsettled_until = max(unsettled_until, 0) WHERE id = ?",
          id);
   SettleWorkspace(db, id, message);
-}
-
-// As long as the root relay keeps a job by default (jobs.retention).
-constexpr absl::Duration kUnsettled = absl::Hours(24 * 7);
-
-bool AnyMayReportLater(Connection& db, int64_t id) {
-  Rows rows =
-      db.Query("SELECT message FROM deployment_nodes WHERE deployment = ? AND succeeded = 0", id);
-  while (rows.Next()) {
-    if (MayReportLater(Parsed<v1::DeploymentNode>(rows.Text()))) return true;
-  }
-  return false;
 }
 
 // Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
@@ -354,7 +343,8 @@ absl::Status DeploymentStore::SetProblem(const std::string& deployment,
   return Change(
       deployment,
       [&](Connection&, int64_t, v1::Deployment* message) {
-        if (!message->has_end_time()) message->set_problem(problem);  // it has ended
+        if (!message->has_end_time())
+          message->set_problem(problem);  // not of one that was reopened
       },
       false);
 }
@@ -402,9 +392,7 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         *message->mutable_end_time() = job.end_time();
         if (job.has_late_time()) *message->mutable_late_time() = job.late_time();
         message->clear_problem();
-        const absl::Time until = FromProto(job.end_time()) + kUnsettled;
-        db.Run("UPDATE deployments SET unsettled_until = ? WHERE id = ?",
-               AnyMayReportLater(db, id) ? absl::ToUnixMicros(until) : 0, id);
+        SetUnsettledAfter(db, id, FromProto(job.end_time()));
         if (job.state() == v1::JOB_STATE_CANCELLED) {
           message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
         } else if (message->succeeded() == message->targets()) {
@@ -418,54 +406,6 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         }
       },
       true);
-}
-
-absl::StatusOr<std::vector<UnsettledDeployment>> DeploymentStore::ListUnsettled(absl::Time now,
-                                                                                int64_t id,
-                                                                                size_t limit) {
-  std::vector<UnsettledDeployment> list;
-  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    Rows rows = db.Query(
-        "SELECT id, deployment, created_by, cancelled, job, message FROM deployments "
-        "WHERE unsettled_until != 0 AND unsettled_until > ? AND ended = 1 AND id > ? "
-        "ORDER BY id LIMIT ?",
-        absl::ToUnixMicros(now), id, limit);
-    while (rows.Next()) {
-      UnsettledDeployment& one = list.emplace_back();
-      one.id = rows.Int();
-      one.one.deployment = rows.Text();
-      one.one.creator = rows.Text();
-      one.one.cancelled = rows.Int() != 0;
-      one.job = rows.Text();
-      one.late_time = Parsed<v1::Deployment>(rows.Text()).late_time().SerializeAsString();
-    }
-    return absl::OkStatus();
-  }));
-  return list;
-}
-
-absl::Status DeploymentStore::SetUnsettled(const std::string& deployment, int64_t value) {
-  return database_.Write([&](Connection& db) -> absl::Status {
-    int64_t id = 0;
-    {
-      Rows rows = db.Query(
-          "SELECT id FROM deployments WHERE deployment = ? AND ended = 1 AND unsettled_until > 0",
-          deployment);
-      if (!rows.Next())
-        return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
-      id = rows.Int();
-    }
-    db.Run("UPDATE deployments SET unsettled_until = ? WHERE id = ?", value, id);
-    return absl::OkStatus();
-  });
-}
-
-absl::Status DeploymentStore::Reopen(const std::string& deployment) {
-  return SetUnsettled(deployment, -1);
-}
-
-absl::Status DeploymentStore::Settle(const std::string& deployment) {
-  return SetUnsettled(deployment, 0);
 }
 
 absl::Status DeploymentStore::EndCancelled(const std::string& deployment, absl::Time time) {

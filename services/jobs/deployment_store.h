@@ -33,14 +33,6 @@ struct DeploymentOfCreator {
   bool cancelled = false;  // by an operator; it may still run
 };
 
-// A deployment that has ended without the outcome of a node, which may still arrive.
-struct UnsettledDeployment {
-  int64_t id = 0;
-  DeploymentOfCreator one;
-  std::string job;
-  std::string late_time;  // serialised: Job.late_time of which the records are stored
-};
-
 // Thread-safe; calls wait for the disk.
 class DeploymentStore {
  public:
@@ -115,20 +107,10 @@ class DeploymentStore {
   absl::Status AddRecords(const std::string& deployment, const v1::WatchJobResponse& response,
                           const ResolvedDeployment* content);
 
-  // Ends a deployment whose job has ended, in the state that follows from its nodes. If the own
-  // outcome of a node may still arrive (deployment_node.h), it is unsettled for seven days. That of
-  // a build that succeeded creates the version of its template in the same transaction
-  // (built_version.h).
+  // Ends a deployment whose job has ended, in the state that follows from its nodes. It may be
+  // unsettled then (unsettled_deployments.h). That of a build that succeeded creates the version of
+  // its template in the same transaction (built_version.h).
   absl::Status EndWithJob(const std::string& deployment, const v1::Job& job);
-
-  // Returns unsettled deployments, the oldest first, from the one after `id` on.
-  absl::StatusOr<std::vector<UnsettledDeployment>> ListUnsettled(absl::Time now, int64_t id,
-                                                                 size_t limit);
-  // The late records of an unsettled deployment are stored, until EndWithJob; or no outcome will
-  // arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if there
-  // is none.
-  absl::Status Reopen(const std::string& deployment);
-  absl::Status Settle(const std::string& deployment);
 
   // Ends a cancelled deployment whose command will not run.
   absl::Status EndCancelled(const std::string& deployment, absl::Time time);
@@ -139,7 +121,6 @@ class DeploymentStore {
                     absl::Time time);
 
  private:
-  absl::Status SetUnsettled(const std::string& deployment, int64_t value);
   absl::Status Change(
       const std::string& deployment,
       absl::FunctionRef<void(sqlite::Connection& db, int64_t id, v1::Deployment* message)> change,

@@ -86,6 +86,7 @@ class Assembly : public JobsServer {
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
         documents_(*database_),
         deployments_(*database_),
+        unsettled_(*database_),
         conformance_(*database_),
         secrets_(*database_, std::move(key_wrap)),
         vault_(MakeVault(config_, clock_)),
@@ -101,7 +102,7 @@ class Assembly : public JobsServer {
              [this](const std::string& creator) { return revocations_.list().Contains(creator); },
              clock_, timers_, following_},
             kMaxFollowed),
-        late_({deployments_, [this] { return relay_.Get(); },
+        late_({unsettled_, [this] { return relay_.Get(); },
                [this](DeploymentOfCreator deployment) { runner_.Add(std::move(deployment)); },
                clock_, timers_, following_}),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
@@ -173,6 +174,7 @@ class Assembly : public JobsServer {
   OperatorFollower followed_operators_{operators_};  // used by follower_
   DocumentStore documents_;
   DeploymentStore deployments_;
+  UnsettledDeployments unsettled_;
   ConformanceStore conformance_;
   SecretStore secrets_;
   const std::unique_ptr<VaultSecrets> vault_;  // null: none is configured

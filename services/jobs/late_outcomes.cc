@@ -18,29 +18,21 @@ constexpr std::chrono::seconds kAnswerWithin(30);
 
 LateOutcomes::LateOutcomes(Parts parts)
     : parts_(std::move(parts)), task_(parts_.timers, parts_.executor, [this] { Step(); }) {
-  MutexLock lock(answer_->mutex);
-  answer_->task = &task_;
+  answer_->SetTask(&task_);
 }
 
 LateOutcomes::~LateOutcomes() {
-  {
-    MutexLock lock(answer_->mutex);
-    answer_->task = nullptr;
-  }
+  answer_->SetTask(nullptr);
   task_.Stop();
 }
 
 void LateOutcomes::Step() {
   if (asked_) {
-    std::optional<std::pair<absl::Status, v1::Job>> answer;
-    {
-      MutexLock lock(answer_->mutex);
-      answer = std::exchange(answer_->value, std::nullopt);
-    }
+    const auto answer = answer_->Take();
     if (!answer) return;
     Handle(*std::exchange(asked_, std::nullopt), answer->first, answer->second);
   } else {
-    auto list = parts_.store.ListUnsettled(parts_.clock.Now(), after_, kAtOnce);
+    auto list = parts_.deployments.List(parts_.clock.Now(), after_, kAtOnce);
     if (list.ok()) {
       waiting_.assign(list->begin(), list->end());
     } else {
@@ -65,9 +57,7 @@ void LateOutcomes::Ask() {
   CallLater<v1::JobService, v1::GetJobRequest, v1::Job>(
       channel, &v1::JobService::Stub::async::GetJob, std::move(request), kAnswerWithin,
       [answer = answer_](const absl::Status& status, const v1::Job& job) {
-        MutexLock lock(answer->mutex);
-        answer->value.emplace(status, job);
-        if (answer->task != nullptr) answer->task->RunNow();
+        answer->Set({status, job});
       });
 }
 
@@ -75,14 +65,14 @@ void LateOutcomes::Handle(const UnsettledDeployment& asked, const absl::Status& 
                           const v1::Job& job) {
   absl::Status stored;
   if (absl::IsNotFound(status)) {
-    stored = parts_.store.Settle(asked.one.deployment);
+    stored = parts_.deployments.Settle(asked.deployment);
   } else if (status.ok() && job.late_time().SerializeAsString() != asked.late_time) {
-    stored = parts_.store.Reopen(asked.one.deployment);
-    if (stored.ok()) parts_.follow(asked.one);
+    stored = parts_.deployments.Reopen(asked.deployment);
+    if (stored.ok()) parts_.follow({asked.deployment, asked.creator, asked.cancelled});
   }
   if (stored.ok() || absl::IsNotFound(stored)) return;
   LogLimited(LogLevel::kError, "cannot store that a deployment has a late outcome; trying again",
-             "", {{"deployment", asked.one.deployment}, {"error", stored}});
+             "", {{"deployment", asked.deployment}, {"error", stored}});
 }
 
 }  // namespace muster

@@ -14,11 +14,12 @@
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
-#include "services/common/base/mutex.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
 #include "services/common/rpc/service_channel.h"
+#include "services/common/rpc/task_answer.h"
 #include "services/jobs/deployment_store.h"
+#include "services/jobs/unsettled_deployments.h"
 
 namespace muster {
 
@@ -29,7 +30,7 @@ namespace muster {
 class LateOutcomes {
  public:
   struct Parts {
-    DeploymentStore& store;
+    UnsettledDeployments& deployments;
     GetChannel relay;  // the root relay
     // Follows a deployment that is open again. Must not block.
     std::function<void(DeploymentOfCreator deployment)> follow;
@@ -45,12 +46,7 @@ class LateOutcomes {
   void Start() { task_.RunNow(); }
 
  private:
-  // The answer to the call, which may outlive this object.
-  struct Answer {
-    Mutex mutex;
-    ScheduledTask* task ABSL_GUARDED_BY(mutex) = nullptr;  // null: the object was destroyed
-    std::optional<std::pair<absl::Status, v1::Job>> value ABSL_GUARDED_BY(mutex);
-  };
+  using Answer = TaskAnswer<std::pair<absl::Status, v1::Job>>;
 
   void Step();
   void Ask();

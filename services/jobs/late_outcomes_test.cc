@@ -25,6 +25,7 @@ class LateOutcomesTest : public ::testing::Test {
     std::filesystem::create_directories(folder_);
     database_ = sqlite::LocalDatabase::Open(folder_ + "/jobs.db", kJobsSchema).value();
     store_ = std::make_unique<DeploymentStore>(*database_);
+    unsettled_ = std::make_unique<UnsettledDeployments>(*database_);
     const testing::TestIdentity identity =
         fleet_.Issue(ServiceIdentity{ServiceRole::kJobs, "jobs"});
     const ChannelIdentity channel = {fleet_.name(), fleet_.fleet_ca_pem(), identity.chain_pem,
@@ -37,7 +38,7 @@ class LateOutcomesTest : public ::testing::Test {
                                   executor_},
         10);
     late_ =
-        std::make_unique<LateOutcomes>(LateOutcomes::Parts{*store_, [this] { return channel_; },
+        std::make_unique<LateOutcomes>(LateOutcomes::Parts{*unsettled_, [this] { return channel_; },
                                                            [this](DeploymentOfCreator one) {
                                                              reopened_.push_back(one.deployment);
                                                              runner_->Add(std::move(one));
@@ -100,13 +101,14 @@ class LateOutcomesTest : public ::testing::Test {
     executor_.AwaitIdle();
     clock_.Advance(absl::Seconds(31));
   }
-  size_t Unsettled() { return store_->ListUnsettled(clock_.Now(), 0, 100)->size(); }
+  size_t Unsettled() { return unsettled_->List(clock_.Now(), 0, 100)->size(); }
 
   testing::TestFleet fleet_;
   testing::ScriptedRelay relay_{fleet_};
   const std::string folder_ = ::testing::TempDir() + "/late";
   std::unique_ptr<sqlite::LocalDatabase> database_;
   std::unique_ptr<DeploymentStore> store_;
+  std::unique_ptr<UnsettledDeployments> unsettled_;
   FakeClock clock_{absl::Now()};
   Executor executor_{{"deployments", 1, 100}};
   std::shared_ptr<grpc::Channel> channel_;
@@ -161,7 +163,7 @@ TEST_F(LateOutcomesTest, JobThatTheRelayHasRemovedIsNotAskedForAgain) {
 TEST_F(LateOutcomesTest, ReopenedDeploymentIsAnEndedOneForOtherCalls) {
   LoseN2("a");
   const v1::Deployment before = *store_->Get("a");
-  ASSERT_TRUE(store_->Reopen("a").ok());
+  ASSERT_TRUE(unsettled_->Reopen("a").ok());
   EXPECT_EQ(store_->ListOpen()->size(), 1u) << "a restart continues";
   EXPECT_TRUE(store_->RequestCancel("a", "spiffe://fleet.test/operator/o", clock_.Now()).ok());
   EXPECT_TRUE(store_->SetProblem("a", "it waits").ok());

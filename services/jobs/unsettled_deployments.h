@@ -1,0 +1,54 @@
+// The deployments that ended without the outcome of a node, which may still arrive.
+#ifndef MUSTER_SERVICES_JOBS_UNSETTLED_DEPLOYMENTS_H_
+#define MUSTER_SERVICES_JOBS_UNSETTLED_DEPLOYMENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "services/common/store/sqlite/connection.h"
+#include "services/common/store/sqlite/local_database.h"
+
+namespace muster {
+
+struct UnsettledDeployment {
+  int64_t id = 0;  // of its row
+  std::string deployment;
+  std::string creator;     // URI
+  bool cancelled = false;  // by an operator
+  std::string job;
+  std::string late_time;  // serialised: Job.late_time of which the records are stored
+};
+
+// Thread-safe; calls wait for the disk.
+class UnsettledDeployments {
+ public:
+  // `database` with the schema of jobs_schema.h outlives this object.
+  explicit UnsettledDeployments(sqlite::LocalDatabase& database) : database_(database) {}
+
+  // Returns those that are unsettled at `now`, the oldest first, from the one after `id` on.
+  absl::StatusOr<std::vector<UnsettledDeployment>> List(absl::Time now, int64_t id, size_t limit);
+
+  // The late records of the deployment are stored, until DeploymentStore::EndWithJob; or no outcome
+  // will arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it
+  // is not unsettled.
+  absl::Status Reopen(const std::string& deployment);
+  absl::Status Settle(const std::string& deployment);
+
+ private:
+  absl::Status Set(const std::string& deployment, int64_t value);
+
+  sqlite::LocalDatabase& database_;
+};
+
+// A deployment is unsettled for seven days after `end` if the own outcome of one of its nodes may
+// still arrive (deployment_node.h). `id`: of its row.
+void SetUnsettledAfter(sqlite::Connection& db, int64_t id, absl::Time end);
+
+}  // namespace muster
+
+#endif  // MUSTER_SERVICES_JOBS_UNSETTLED_DEPLOYMENTS_H_
