@@ -5,6 +5,7 @@
 
 #include "cli/app.h"
 #include "cli/output/console.h"
+#include "services/common/base/exit_process.h"
 #include "services/common/base/log.h"
 #include "services/common/rpc/protobuf_log.h"
 #include "services/common/rpc/proxy.h"
@@ -19,5 +20,7 @@ int main(int argc, char** argv) {
   const std::string proxy_fault = muster::UseOneProxy();
   muster::cli::Console console = muster::cli::SystemConsole();
   if (!proxy_fault.empty()) muster::cli::PrintMessage(console, "Warning: " + proxy_fault + ".");
-  return muster::cli::RunProgram(argc, argv, console);
+  const int code = muster::cli::RunProgram(argc, argv, console);
+  console.out.flush();
+  muster::ExitProcess(code);
 }

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/error.h"
+#include "services/common/base/exit_process.h"
 #include "services/common/base/log.h"
 #include "services/common/base/mutex.h"
 #include "services/common/base/process_setup.h"
@@ -135,7 +136,7 @@ int ServiceMain(int argc, char** argv, const ServiceProgram& program) {
   }
   RouteGrpcLog();
   if (!proxy_fault.empty()) Log(LogLevel::kWarning, "invalid proxy", {{"why", proxy_fault}});
-  return Serve(program);
+  ExitProcess(Serve(program));
 }
 
 absl::Status WriteAddresses(const std::string& path,

@@ -45,7 +45,8 @@ struct ServiceProgram {
 };
 
 // Exit codes: 0 stopped when asked, 1 could not start or had to stop, 2 wrong arguments or
-// configuration. Arguments: --config FILE, --print-config, --version, --help.
+// configuration. Arguments: --config FILE, --print-config, --version, --help. Returns only if it
+// has not started; the process ends here otherwise (exit_process.h).
 int ServiceMain(int argc, char** argv, const ServiceProgram& program);
 
 // Writes the addresses a service really took, {"name": "host:port", ...}, atomically. Nothing if
