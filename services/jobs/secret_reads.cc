@@ -88,4 +88,14 @@ absl::StatusOr<v1::Command::Deployment> SecretReads::Admit(const v1::FetchSecret
   return command.container().deployment();
 }
 
+absl::Status SecretReads::Withdraw(const v1::FetchSecretsRequest& request) {
+  return database_.Write([&](Connection& db) {
+    db.Run(
+        "DELETE FROM secret_reads WHERE node = ? AND key = ?"
+        " AND deployment = (SELECT id FROM deployments WHERE job = ?)",
+        request.node(), Blob{request.key()}, request.job());
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace muster

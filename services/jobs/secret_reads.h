@@ -32,6 +32,9 @@ class SecretReads {
   absl::StatusOr<v1::Command::Deployment> Admit(const v1::FetchSecretsRequest& request,
                                                 absl::Time now);
 
+  // Takes back a read that was admitted, and whose secrets were not sent: it does not count.
+  absl::Status Withdraw(const v1::FetchSecretsRequest& request);
+
  private:
   sqlite::LocalDatabase& database_;
 };

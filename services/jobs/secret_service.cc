@@ -106,7 +106,9 @@ void SecretService::Fetch(const std::shared_ptr<Call>& call, const v1::FetchSecr
       call->holder(), [=, this, &request, deployment = *std::move(deployment)] {
         (*done)(Send(*call, request, deployment, response));
       });
-  if (!posted) (*done)(errors::VaultBusy());
+  if (posted) return;
+  Withdraw(request);
+  (*done)(errors::VaultBusy());
 }
 
 absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
@@ -136,11 +138,20 @@ absl::StatusOr<v1::Command::Deployment> SecretService::AdmitNode(
   return parts_.reads.Admit(request, parts_.clock.Now());
 }
 
+// A read that a Vault refused is no read of the node, which asks again.
+void SecretService::Withdraw(const v1::FetchSecretsRequest& request) {
+  const absl::Status withdrawn = parts_.reads.Withdraw(request);
+  if (withdrawn.ok()) return;
+  LogLimited(LogLevel::kWarning, "a read of secrets that failed counts", request.job(),
+             {{"job", request.job()}, {"node", request.node()}, {"error", withdrawn}});
+}
+
 absl::Status SecretService::Send(const Call& call, const v1::FetchSecretsRequest& request,
                                  const v1::Command::Deployment& deployment,
                                  v1::FetchSecretsResponse* response) {
   auto read = parts_.sources.Read(deployment.secrets());
   if (!read.ok()) {
+    Withdraw(request);
     LogLimited(LogLevel::kWarning, "the secrets of a job cannot be read", deployment.deployment(),
                {{"deployment", deployment.deployment()},
                 {"node", request.node()},

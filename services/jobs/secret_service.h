@@ -61,6 +61,7 @@ class SecretService final : public v1::SecretService::CallbackService {
              v1::FetchSecretsResponse* response, Finish finish);
   absl::StatusOr<v1::Command::Deployment> Admit(Call& call, const v1::FetchSecretsRequest& request);
   absl::StatusOr<v1::Command::Deployment> AdmitNode(const v1::FetchSecretsRequest& request);
+  void Withdraw(const v1::FetchSecretsRequest& request);
   absl::Status Send(const Call& call, const v1::FetchSecretsRequest& request,
                     const v1::Command::Deployment& deployment, v1::FetchSecretsResponse* response);
 

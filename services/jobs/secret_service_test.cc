@@ -19,6 +19,7 @@
 #include "services/common/identity/signing_request.h"
 #include "services/common/jobs/secrets_exchange.h"
 #include "services/common/rpc/forwarding.h"
+#include "services/jobs/secret_reads.h"
 #include "services/jobs/testing/jobs_fixture.h"
 #include "testing/fixtures/await.h"
 #include "testing/fixtures/test_call.h"
@@ -205,7 +206,9 @@ TEST_F(SecretServiceTest, EndedDeploymentAndDeletedSecretGiveNothing) {
   ASSERT_TRUE(Put("prod/db", "first").ok());
   const v1::Deployment created = Begin({"n1"});
   ASSERT_TRUE(Delete("prod/db").ok());
-  EXPECT_EQ(Fetch(created), "SECRET_NOT_FOUND");
+  for (int i = 0; i <= kMaxSecretReads; ++i) {  // what sends nothing does not count
+    EXPECT_EQ(Fetch(created), "SECRET_NOT_FOUND");
+  }
   relay_.End(created.job(), v1::JOB_STATE_CANCELLED);
   AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_CANCELLED);
   EXPECT_EQ(Fetch(created), "SECRETS_CLOSED");

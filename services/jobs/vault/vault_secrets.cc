@@ -1,7 +1,9 @@
 #include "services/jobs/vault/vault_secrets.h"
 
 #include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/escaping.h"
@@ -42,15 +44,15 @@ std::string WhyNot(const VaultAnswer& answer) {
   return "there is no such path or version";
 }
 
-absl::Status AddValue(const Reference& reference, const Json& field, v1::SecretValues* values) {
-  v1::SecretValues::Value& value = *values->add_values();
-  value.set_name(reference.name());
-  value.set_secret(reference.secret());
-  value.set_version(reference.version());
-  value.set_value(field.is_string() ? field.get_ref<const std::string&>() : field.dump());
-  if (!value.value().empty() && value.value().size() <= kMaxSecret) return absl::OkStatus();
+absl::Status SetValue(const Reference& reference, const Json& field,
+                      v1::SecretValues::Value* value) {
+  value->set_name(reference.name());
+  value->set_secret(reference.secret());
+  value->set_version(reference.version());
+  value->set_value(field.is_string() ? field.get_ref<const std::string&>() : field.dump());
+  if (!value->value().empty() && value->value().size() <= kMaxSecret) return absl::OkStatus();
   return errors::VaultSecretInvalid(TextOf(reference),
-                                    absl::StrCat("the value has ", value.value().size(),
+                                    absl::StrCat("the value has ", value->value().size(),
                                                  " bytes, and must have 1 to ", kMaxSecret));
 }
 
@@ -99,19 +101,20 @@ absl::StatusOr<v1::SecretValues> VaultSecrets::Read(const SecretReferences& refe
   v1::SecretValues values;
   absl::Cleanup wipe = [&values] { Wipe(&values); };
   const absl::Duration end = clock_.MonotonicNow() + kMaxRead;
-  std::map<std::pair<std::string, int64_t>, VaultAnswer> read;
-  for (const Reference& secret : references) {
-    const auto reference = ReadVaultReference(secret.secret());
-    const std::pair<std::string, int64_t> key = {reference ? reference->path : "",
-                                                 secret.version()};
-    auto found = read.find(key);
-    if (found == read.end()) {
-      ASSIGN_OR_RETURN(auto answer, Get(kValues, secret, end));
-      found = read.emplace(key, std::move(answer)).first;
+  std::map<std::pair<std::string, int64_t>, std::vector<int>> by_entry;  // indexes of references
+  for (int i = 0; i < references.size(); ++i) {
+    const auto reference = ReadVaultReference(references[i].secret());
+    by_entry[{reference ? reference->path : "", references[i].version()}].push_back(i);
+    values.add_values();
+  }
+  for (const auto& [entry, indexes] : by_entry) {  // one answer at a time is in memory
+    ASSIGN_OR_RETURN(const auto answer, Get(kValues, references[indexes.front()], end));
+    for (const int i : indexes) {
+      const std::string field = ReadVaultReference(references[i].secret())->field;
+      const Json& value = answer.At({"data", "data", field});
+      if (value.is_null()) return NotFound(references[i], "there is no such field");
+      RETURN_IF_ERROR(SetValue(references[i], value, values.mutable_values(i)));
     }
-    const Json& field = found->second.At({"data", "data", reference->field});
-    if (field.is_null()) return NotFound(secret, "there is no such field");
-    RETURN_IF_ERROR(AddValue(secret, field, &values));
   }
   std::move(wipe).Cancel();
   return values;

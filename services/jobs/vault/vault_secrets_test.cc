@@ -298,6 +298,27 @@ TEST_F(VaultSecretsTest, WrappingTokenOfAnotherPathIsNotUnwrapped) {
   EXPECT_EQ(Read(), "VAULT_LOGIN_FAILED");
 }
 
+// The wrapping token is used up, so the secret id must not depend on the disk.
+TEST_F(VaultSecretsTest, SecretIdSurvivesADiskThatCannotBeWritten) {
+  const std::string path = "auth/approle/role/jobs/secret-id";
+  options_.secret_id_wrapping_path = path;
+  options_.unwrapped_file = folder_ + "/missing/unwrapped";
+  vault_->Answer("sys/wrapping/lookup", 200,
+                 absl::StrCat(R"({"data":{"creation_path":")", path, R"("}})"));
+  vault_->Answer("sys/wrapping/unwrap", 200, R"({"data":{"secret_id":"id"}})");
+  vault_->Login(1);  // each read logs in
+  {
+    VaultSecrets secrets = Make();
+    EXPECT_EQ(ReadBy(secrets), "VAULT_LOGIN_FAILED");  // the token expires at once
+    vault_->Answer("sys/wrapping/lookup", 400, R"({"errors":["used"]})");
+    vault_->Login(kLease);
+    std::filesystem::create_directories(folder_ + "/missing");
+    clock_.Advance(absl::Seconds(1));
+    EXPECT_EQ(ReadBy(secrets), "secret");
+  }
+  EXPECT_EQ(Read(), "secret");  // by the file
+}
+
 TEST_F(VaultSecretsTest, NoReadBeginsAfterTenSeconds) {
   VaultSecrets secrets = Make();
   EXPECT_EQ(ReadBy(secrets), "secret");

@@ -103,9 +103,26 @@ absl::StatusOr<Json> VaultSession::Credentials() {
   return Json({{"role_id", std::move(role)}, {"secret_id", std::move(secret)}});
 }
 
-// A wrapping token is valid once: its secret id is kept for the next start.
+// A disk that is full does not cost the secret id: the next login writes the file again.
+void VaultSession::KeepUnwrapped() {
+  if (unwrapped_.stored) return;
+  const Json kept = {{"wrapping_sha256", unwrapped_.wrapping_digest},
+                     {"secret_id", std::string(unwrapped_.secret_id.view())}};
+  const absl::Status written = WriteFileAtomically(options_.unwrapped_file, kept.dump());
+  unwrapped_.stored = written.ok();
+  if (written.ok()) return;
+  LogLimited(LogLevel::kError,
+             "the secret id of Vault is only in memory: a restart needs a new wrapping token",
+             "vault-unwrapped", {{"file", options_.unwrapped_file}, {"error", written}});
+}
+
+// A wrapping token is valid once: its secret id is kept for later logins and the next start.
 absl::StatusOr<std::string> VaultSession::UnwrapSecretId(const std::string& wrapping_token) {
   const std::string digest = ToHex(Sha256::Of(wrapping_token));
+  if (unwrapped_.wrapping_digest == digest) {
+    KeepUnwrapped();
+    return std::string(unwrapped_.secret_id.view());
+  }
   if (std::string kept = KeptSecretId(options_.unwrapped_file, digest); !kept.empty()) return kept;
   ASSIGN_OR_RETURN(const auto wrapping, connection_.Call({.method = "POST",
                                                           .path = "sys/wrapping/lookup",
@@ -127,8 +144,8 @@ absl::StatusOr<std::string> VaultSession::UnwrapSecretId(const std::string& wrap
       connection_.Call({.method = "POST", .path = "sys/wrapping/unwrap", .token = wrapping_token}));
   std::string secret = unwrapped.TextAt({"data", "secret_id"});
   if (secret.empty()) return errors::VaultLoginFailed("the wrapping token has no secret id");
-  const Json kept = {{"wrapping_sha256", digest}, {"secret_id", secret}};
-  RETURN_IF_ERROR(WriteFileAtomically(options_.unwrapped_file, kept.dump()));
+  unwrapped_ = {.wrapping_digest = digest, .secret_id = Secret(secret)};
+  KeepUnwrapped();
   return secret;
 }
 

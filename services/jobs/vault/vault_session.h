@@ -45,6 +45,11 @@ class VaultSession {
     bool endless = false;  // it never expires, as a root token
   };
   using TokenPointer = std::shared_ptr<const Token>;
+  struct Unwrapped {
+    std::string wrapping_digest;
+    Secret secret_id;
+    bool stored = false;  // in the file of the options
+  };
 
   TokenPointer Current() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<TokenPointer> Obtain() ABSL_LOCKS_EXCLUDED(mutex_, login_mutex_);
@@ -52,6 +57,7 @@ class VaultSession {
   absl::StatusOr<nlohmann::json> Credentials() ABSL_EXCLUSIVE_LOCKS_REQUIRED(login_mutex_);
   absl::StatusOr<std::string> UnwrapSecretId(const std::string& wrapping_token)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(login_mutex_);
+  void KeepUnwrapped() ABSL_EXCLUSIVE_LOCKS_REQUIRED(login_mutex_);
   absl::StatusOr<Token> TokenIn(const VaultAnswer& answer) const;
   absl::StatusOr<VaultAnswer> GetOnce(const VaultRequest& request);
   bool IsAccepted(const Token& token);
@@ -63,6 +69,7 @@ class VaultSession {
   VaultConnection connection_;
   // Held during a login, so that there is one at a time.
   Mutex login_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
+  Unwrapped unwrapped_ ABSL_GUARDED_BY(login_mutex_);
   absl::Status login_failure_ ABSL_GUARDED_BY(login_mutex_);
   absl::Duration login_again_at_ ABSL_GUARDED_BY(login_mutex_);  // monotonic
   Mutex mutex_;
