@@ -29,7 +29,7 @@ class RedeliveryWaitTest : public ::testing::Test {
   }
 
   TestState state_;
-  ReadFailures failures_;
+  ReadFailures failures_{state_.clock};
   std::atomic<bool> stop_ = false;
   RedeliveryWait wait_{state_.store(), state_.blobs(), state_.clock, "spiffe://f.muster/user/ann"};
 };

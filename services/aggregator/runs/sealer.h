@@ -75,7 +75,7 @@ class Sealer {
   const std::function<void(const std::string&)> on_failure_;
   const Histogram seconds_;
   const Counter damaged_;
-  ReadFailures read_failures_;
+  ReadFailures read_failures_{clock_};
   std::atomic<bool> stopped_ = false;
   Mutex mutex_;
   std::map<std::string, Phase> phases_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -81,7 +82,7 @@ class SealerFixture : public ::testing::Test {
       for (int i = 0; i < failures; ++i) {
         sealer.Seal(kRun);
         ended[static_cast<size_t>(i)].get_future().wait();
-        state_.clock.Advance(kSealRetry);
+        state_.clock.Advance(std::max(kSealRetry, kReadFailureSpacing));
       }
       state_.clock.Advance(pause);
       sealer.Seal(kRun);

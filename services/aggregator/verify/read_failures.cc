@@ -44,20 +44,22 @@ class WatchedSource : public ByteSource {
 
 absl::Status ReadFailures::Judge(const std::string& blob, const absl::Status& status) {
   if (!ConcernsTheBlob(status)) return status;
-  int failures = 0;
-  {
-    MutexLock lock(mutex_);
-    if (failures_.size() >= kMaxBlobs) failures_.clear();
-    failures = ++failures_[blob];
+  const absl::Duration now = clock_.MonotonicNow();
+  MutexLock lock(mutex_);
+  if (counts_.size() >= kMaxBlobs) counts_.clear();
+  Count& count = counts_[blob];
+  if (count.failures == 0 || now >= count.next) {
+    ++count.failures;
+    count.next = now + kReadFailureSpacing;
   }
-  if (failures < kMaxReadFailures) return status;
+  if (count.failures < kMaxReadFailures) return status;
   return absl::DataLossError(
       absl::StrCat("reading failed ", kMaxReadFailures, " times: ", status.message()));
 }
 
 void ReadFailures::Forget(const std::string& blob) {
   MutexLock lock(mutex_);
-  failures_.erase(blob);
+  counts_.erase(blob);
 }
 
 std::unique_ptr<ByteSource> ReadFailures::Watch(const std::string& blob,
