@@ -14,6 +14,7 @@
 #include "services/agent/jobs/cancelled_jobs.h"
 #include "services/agent/jobs/command_process.h"
 #include "services/agent/jobs/deployment_files.h"
+#include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_final.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/common/base/backoff.h"
@@ -27,7 +28,6 @@
 #include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/files.h"
-#include "services/common/templates/resolved_deployment.h"
 
 namespace muster {
 namespace {
@@ -50,19 +50,6 @@ void Drain(const UniqueFd& event) {
   eventfd_read(event.get(), &value);
 }
 
-// Reads the outputs of an ended container.
-WrittenOutputs OutputsOf(const NodeJobFolder& folder, const DeploymentState& state) {
-  const auto deployment = folder.ReadDeployment();
-  const auto resolved = deployment.ok() ? ResolveDeployment(*deployment) : deployment.status();
-  if (!resolved.ok()) return {.problems = {std::string(resolved.status().message())}};
-  return state.ReadOutputs(resolved->outputs(), resolved->requires_outputs());
-}
-
-std::optional<DeploymentState> StateOf(const NodeJobFolder& folder) {
-  if (!folder.has_deployment()) return std::nullopt;
-  return DeploymentState(folder.path());
-}
-
 v1::JobRecord StartedRecord(absl::Time time) {
   v1::JobRecord record;
   ToProto(time, record.mutable_started()->mutable_time());
@@ -79,7 +66,7 @@ JobProcess::JobProcess(const JobHost& host, NodeJobFolder& folder, std::string j
       job_(std::move(job)),
       plan_(std::move(plan)),
       on_records_(std::move(on_records)),
-      state_(StateOf(folder)),
+      provisions_(host.secrets, host.workspaces, folder_, job_, plan_),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 void JobProcess::Stop(JobStop why) {
@@ -97,11 +84,9 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::Start(JobOutputSink 
     });
   }
   CommandContainer::Options options = ContainerOptions(std::move(sink));
-  if (state_) RETURN_IF_ERROR(CreateState(&options));
+  RETURN_IF_ERROR(provisions_.Create(ReadsOf(""), &options));
   return CommandContainer::Start(plan_, std::move(options), [this]() -> absl::Status {
-    if (secrets_ != nullptr) {
-      RETURN_IF_ERROR(secrets_->Provide(plan_.user, [this] { return MustNotStart(); }));
-    }
+    RETURN_IF_ERROR(provisions_.FetchSecrets([this] { return MustNotStart(); }));
     return folder_.NoteContainer({BootId(), absl::Now(), SinceBoot(), plan_});
   });
 }
@@ -110,7 +95,8 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> JobProcess::StartBuild(JobOutput
   ASSIGN_OR_RETURN(auto build, folder_.ReadBuild());
   const std::string files = DeploymentState(folder_.path()).files();
   if (StoredBytes(build.files()) > 0) {
-    RETURN_IF_ERROR(WriteDeploymentFiles(files, build.files(), FetcherOf(build.build())));
+    RETURN_IF_ERROR(
+        WriteDeploymentFiles(files, build.files(), ContentFetcher(ReadsOf(build.build()))));
   }
   RETURN_IF_ERROR(folder_.NoteBuild());
   return BuildCommand::Start(plan_, std::move(build),
@@ -128,56 +114,20 @@ CommandContainer::Options JobProcess::ContainerOptions(JobOutputSink sink) {
           .job = job_,
           .sink = std::move(sink),
           .stopped = [this] { return MustNotStart(); },
-          .identified =
-              [this](const std::string& id) {
-                if (secrets_ != nullptr) secrets_->SetContainer(id);
-              }};
+          .identified = [this](const std::string& id) { provisions_.SetContainer(id); }};
 }
 
 bool JobProcess::MustNotStart() const { return stop_ != JobStop::kNone || Now() >= limit_at_; }
 
-ContentFetcher JobProcess::FetcherOf(const std::string& deployment) {
-  return ContentFetcher({.source = host_.contents,
-                         .deployment = deployment,
-                         .stopped = [this] { return MustNotStart(); },
-                         .wait =
-                             [this](absl::Duration time) {
-                               pollfd wake = {wake_.get(), POLLIN, 0};
-                               poll(&wake, 1, PollMilliseconds(std::min(time, limit_at_ - Now())));
-                             }});
-}
-
-absl::Status JobProcess::CreateState(CommandContainer::Options* options) {
-  ASSIGN_OR_RETURN(const auto deployment, folder_.ReadDeployment());
-  ASSIGN_OR_RETURN(const auto resolved, ResolveDeployment(deployment));
-  options->state = state_->folder();
-  if (!deployment.files().empty()) options->files = state_->files();
-  const ContentFetcher fetcher = FetcherOf(deployment.deployment());
-  RETURN_IF_ERROR(state_->Create(ParametersJson(resolved.parameters), deployment.files(), fetcher));
-  if (deployment.has_workspace()) {
-    workspace_ =
-        std::make_unique<JobWorkspace>(host_.workspaces, job_, deployment.workspace(), *state_);
-    RETURN_IF_ERROR(workspace_->Provide(fetcher));
-    options->workspace = state_->workspace();
-  }
-  if (deployment.secrets().empty()) return absl::OkStatus();
-  secrets_ = std::make_unique<JobSecrets>(host_.secrets, job_, deployment.secrets());
-  ASSIGN_OR_RETURN(options->secrets, secrets_->Folder());
-  if (resolved.type.vault) {
-    options->environment =
-        secrets_->ServeVault(deployment.deployment(), plan_.time_limit, kSecretsTarget);
-  }
-  return absl::OkStatus();
-}
-
-// No container may use it any more.
-void JobProcess::RemoveState(bool with_unsaved) {
-  if (plan_.image.empty()) return;
-  const DeploymentState state(folder_.path());  // a build has files at most
-  const absl::Status status = state.Remove(with_unsaved);
-  if (status.ok()) return;
-  Log(LogLevel::kWarning, "the state of a deployment cannot be removed; remove it by hand",
-      {{"job", job_}, {"folder", state.folder()}, {"error", status}});
+ContentFetcher::Options JobProcess::ReadsOf(const std::string& deployment) {
+  return {.source = host_.contents,
+          .deployment = deployment,
+          .stopped = [this] { return MustNotStart(); },
+          .wait =
+              [this](absl::Duration time) {
+                pollfd wake = {wake_.get(), POLLIN, 0};
+                poll(&wake, 1, PollMilliseconds(std::min(time, limit_at_ - Now())));
+              }};
 }
 
 void JobProcess::Run() {
@@ -189,9 +139,9 @@ void JobProcess::Run() {
   if (!command.ok()) {
     Log(LogLevel::kWarning, "a job's command cannot be started",
         {{"job", job_}, {"error", command.status()}});
-    if (secrets_ != nullptr) secrets_->Remove();  // also if the final record has to wait
+    provisions_.RemoveSecrets();  // also if the final record has to wait
     AppendWithRetry(FinalOfStart(command.status()));
-    return RemoveState(/*with_unsaved=*/true);  // no container had it
+    return provisions_.RemoveState(/*with_unsaved=*/true);  // no container had it
   }
   start_ = StartedRecord(absl::Now());
   RunToEnd(**command, recorder, began);
@@ -201,7 +151,7 @@ void JobProcess::Run() {
 void JobProcess::Resume() {
   const ContainerMark& mark = *folder_.container();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
-  RestoreProvided();
+  provisions_.Restore(mark.start);
   const auto command = CommandContainer::Adopt(ContainerOptions(SinkOf(recorder)));
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
@@ -209,28 +159,12 @@ void JobProcess::Resume() {
   RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
 
-void JobProcess::RestoreProvided() {
-  if (!state_) return;
-  const auto deployment = folder_.ReadDeployment();
-  if (deployment.ok() && deployment->has_workspace()) {
-    workspace_ =
-        std::make_unique<JobWorkspace>(host_.workspaces, job_, deployment->workspace(), *state_);
-  }
-  if (deployment.ok() && deployment->secrets().empty()) return;
-  // If the command cannot be read, its output may have secrets, and none are known.
-  secrets_ = std::make_unique<JobSecrets>(
-      host_.secrets, job_, deployment.ok() ? deployment->secrets() : SecretReferences());
-  if (!deployment.ok()) return;
-  const absl::Time started = folder_.container()->start;
-  secrets_->Restore(deployment->deployment(), started, started + plan_.time_limit);
-}
-
 JobOutputSink JobProcess::SinkOf(OutputRecorder& recorder) {
   return [this, &recorder](v1::JobStream stream, std::string_view data) {
     const auto record = [&](v1::JobStream name, std::string_view masked) {
       news_ = recorder.Add(name, masked, Now()) || news_;
     };
-    secrets_ == nullptr ? record(stream, data) : secrets_->Filter(stream, data, record);
+    provisions_.Filter(stream, data, record);
   };
 }
 
@@ -252,18 +186,15 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
             : absl::StatusOr<CommandEnd>(errors::DockerUnreachable(
                   host_.docker.socket(), "the container cannot be stopped"));
   if (start_) AppendWithRetry(*std::move(start_));
-  if (secrets_ != nullptr) {
-    secrets_->Finish([&](v1::JobStream stream, std::string_view masked) {
-      recorder.Add(stream, masked, Now());
-    });
-  }
+  provisions_.FinishOutput(
+      [&](v1::JobStream stream, std::string_view masked) { recorder.Add(stream, masked, Now()); });
   if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
   spooled_ = recorder.spent();
   v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
-  if (secrets_ != nullptr) AddDetail(secrets_->EndVault(), final.mutable_final());
+  AddDetail(provisions_.EndVault(), final.mutable_final());
   // A container that is not known to have ended may still write to it.
-  if (ended && workspace_ != nullptr && !SaveWorkspace(final.mutable_final())) return;
-  if (state_ && !HandleState(final.mutable_final())) return;
+  if (ended && provisions_.workspace() != nullptr && !SaveWorkspace(final.mutable_final())) return;
+  if (provisions_.has_state() && !HandleState(final.mutable_final())) return;
   if (end.ok() && end->outputs && final.final().outcome() == v1::JOB_OUTCOME_EXITED) {
     v1::JobRecord outputs;
     *outputs.mutable_outputs() = *end->outputs;
@@ -272,8 +203,8 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   }
   AppendWithRetry(std::move(final));
   if (!folder_.log()->has_final()) return;
-  if (secrets_ != nullptr) secrets_->Remove();
-  if (command.Remove()) RemoveState();
+  provisions_.RemoveSecrets();
+  if (command.Remove()) provisions_.RemoveState();
 }
 
 // Returns whether Docker was unreachable for so long that the container cannot be waited for.
@@ -296,9 +227,9 @@ v1::JobRecord JobProcess::FinalOfStart(const absl::Status& failure) const {
 }
 
 absl::Duration JobProcess::StopIfTooLarge(absl::Duration now) {
-  if (!state_ || stop_ != JobStop::kNone) return absl::InfiniteDuration();
+  if (!provisions_.has_state() || stop_ != JobStop::kNone) return absl::InfiniteDuration();
   if (now < check_state_at_) return check_state_at_;
-  too_large_ = state_->WhyTooLarge();
+  too_large_ = provisions_.WhyTooLarge();
   if (!too_large_.empty()) Stop(JobStop::kStateTooLarge);
   return check_state_at_ = now + kCheckState;
 }
@@ -367,7 +298,7 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
     return FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(end.failure), ToStd(end.failure.message()));
   }
   absl::Status lost = end.output_lost;
-  if (lost.ok() && secrets_ != nullptr && secrets_->lost()) {
+  if (lost.ok() && provisions_.secrets_lost()) {
     lost = errors::ContainerOutputLost("the node has lost the secrets that are masked in it");
   }
   if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("the log lost its beginning");
@@ -381,13 +312,12 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
 bool JobProcess::HandleState(v1::JobRecord::Final* final) {
   if (final->outcome() != v1::JOB_OUTCOME_EXITED || folder_.log()->content().outputs) return true;
   // Also if the container ended before the next check, or while no agent ran.
-  if (const std::string what = state_->WhyTooLarge(); !what.empty()) {
+  if (const std::string what = provisions_.WhyTooLarge(); !what.empty()) {
     ReplaceExit(StateTooLargeFinal(what), final);
     return true;
   }
   if (final->exit_code() != 0) return true;
-  WrittenOutputs written = OutputsOf(folder_, *state_);
-  if (secrets_ != nullptr) secrets_->CheckOutputs(&written);
+  WrittenOutputs written = provisions_.ReadOutputs();
   if (!written.problems.empty()) {
     ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, "OUTPUTS_INVALID",
                             absl::StrJoin(written.problems, "; ")),
@@ -403,7 +333,7 @@ bool JobProcess::HandleState(v1::JobRecord::Final* final) {
 
 bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
   for (Backoff backoff(kDiskRetry); !folder_.log()->content().workspace;) {
-    auto saved = workspace_->Save();
+    auto saved = provisions_.workspace()->Save();
     if (saved.ok()) {
       AppendWithRetry(*std::move(saved));
       if (!folder_.log()->content().workspace) return false;
@@ -421,7 +351,7 @@ bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
     if (agent_stops_) return false;
     AwaitDisk(backoff.Next(std::nullopt));
   }
-  workspace_->SetSaved();
+  provisions_.workspace()->SetSaved();
   return true;
 }
 

@@ -15,14 +15,14 @@
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/command_container.h"
 #include "services/agent/jobs/content_fetcher.h"
-#include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_folder.h"
 #include "services/agent/jobs/job_plan.h"
+#include "services/agent/jobs/job_provisions.h"
 #include "services/agent/jobs/job_secrets.h"
-#include "services/agent/jobs/job_workspace.h"
 #include "services/agent/jobs/output_recorder.h"
 #include "services/agent/jobs/running_command.h"
 #include "services/agent/jobs/spool_quota.h"
+#include "services/agent/jobs/workspace_outbox.h"
 #include "services/common/base/unique_fd.h"
 
 namespace muster {
@@ -73,12 +73,7 @@ class JobProcess {
   void RunToEnd(RunningCommand& command, OutputRecorder& recorder, absl::Duration began);
   CommandContainer::Options ContainerOptions(JobOutputSink sink);
   bool MustNotStart() const;
-  ContentFetcher FetcherOf(const std::string& deployment);
-  // Creates the state of a deployment, for its container.
-  absl::Status CreateState(CommandContainer::Options* options);
-  void RemoveState(bool with_unsaved = false);
-  // Finds the secrets and the workspace that an earlier process of the agent provided.
-  void RestoreProvided();
+  ContentFetcher::Options ReadsOf(const std::string& deployment);
   v1::JobRecord FinalOfStart(const absl::Status& failure) const;
   // Stores the record of the start, and does not wait for a full disk: output may be stored before
   // it. Returns the time of the next call.
@@ -108,9 +103,7 @@ class JobProcess {
   const std::string job_;
   const JobPlan plan_;
   const std::function<void()> on_records_;
-  const std::optional<DeploymentState> state_;  // of a deployment
-  std::unique_ptr<JobSecrets> secrets_;         // null: it has none
-  std::unique_ptr<JobWorkspace> workspace_;     // null: it has none
+  JobProvisions provisions_;
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
   std::atomic<bool> agent_stops_ = false;
