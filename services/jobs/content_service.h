@@ -5,7 +5,7 @@
 #include "muster/v1/contents.grpc.pb.h"
 #include "services/common/rpc/call.h"
 #include "services/jobs/content_store.h"
-#include "services/jobs/workspace_archives.h"
+#include "services/jobs/workspace_reader.h"
 
 namespace muster {
 
@@ -14,7 +14,7 @@ class ContentService final : public v1::ContentService::CallbackService {
  public:
   // `store` and `workspaces` outlive the service. The handlers hash and wait for the disk on the
   // executor of `runtime`.
-  ContentService(const RpcRuntime& runtime, ContentStore& store, WorkspaceArchives& workspaces)
+  ContentService(const RpcRuntime& runtime, ContentStore& store, WorkspaceReader& workspaces)
       : runtime_(runtime), store_(store), workspaces_(workspaces) {}
 
   grpc::ServerUnaryReactor* FindContents(grpc::CallbackServerContext* context,
@@ -37,7 +37,7 @@ class ContentService final : public v1::ContentService::CallbackService {
 
   const RpcRuntime runtime_;
   ContentStore& store_;
-  WorkspaceArchives& workspaces_;  // nodes read their versions as contents
+  WorkspaceReader& workspaces_;  // nodes read their versions as contents
 };
 
 }  // namespace muster

@@ -110,7 +110,7 @@ class Assembly : public JobsServer {
                                                        workspaces_, host_.Runtime(vault_calls_),
                                                        runner_, conformance_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
-        content_service_(host_.Runtime(content_calls_), *contents_, *archives_),
+        content_service_(host_.Runtime(content_calls_), *contents_, archives_->reader()),
         secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
                                                    .sources = sources_,
                                                    .reads = secret_reads_,

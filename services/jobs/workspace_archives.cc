@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "services/common/base/crc32c.h"
 #include "services/common/base/log.h"
@@ -14,21 +13,14 @@
 #include "services/common/errors/contents.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/workspaces.h"
-#include "services/jobs/deployment_rows.h"
 
 namespace muster {
 namespace {
 
 using sqlite::Connection;
-using sqlite::Rows;
 
-constexpr char kFolder[] = "workspaces/";
 constexpr absl::Duration kIdle = absl::Seconds(30);
 constexpr auto kPart = static_cast<int64_t>(kWorkspacePart);
-
-std::string BlobOf(const std::string& upload) { return absl::StrCat(kFolder, upload); }
-
-std::string KeyReference(const std::string& name) { return absl::StrCat("workspace ", name); }
 
 v1::SaveWorkspaceResponse Progress(int64_t offset, bool saved) {
   v1::SaveWorkspaceResponse response;
@@ -100,11 +92,11 @@ absl::Status WorkspaceArchives::Recover() {
       RETURN_IF_ERROR(blobs_->DiscardStaged(id));
     }
   }
-  ASSIGN_OR_RETURN(const auto published, blobs_->ListBelow(kFolder));
+  ASSIGN_OR_RETURN(const auto published, blobs_->ListBelow(kWorkspaceBlobs));
   MutexLock lock(change_mutex_);
   published_.insert(published.begin(), published.end());
   for (const std::string& upload : stored) {
-    if (published_.contains(BlobOf(upload))) continue;
+    if (published_.contains(WorkspaceBlob(upload))) continue;
     Log(LogLevel::kError, "the archive of a version of a workspace is lost; restore another one",
         {{"archive", upload}});
   }
@@ -198,9 +190,7 @@ absl::StatusOr<WorkspaceUploadRow> WorkspaceArchives::Admit(const v1::WorkspaceR
   }));
   if (before && IsOf(*before, report)) return *before;
   if (before) RETURN_IF_ERROR(Discard(*before));
-  ASSIGN_OR_RETURN(const Secret key, NewWorkspaceKey());
-  ASSIGN_OR_RETURN(const auto wrapped,
-                   key_wrap_.WrapSecret(key.view(), KeyReference(saved.workspace())));
+  ASSIGN_OR_RETURN(const auto wrapped, reader_.WrapNewKey(saved.workspace()));
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(CheckHolder(db, report));
     if (upload.size > limits_.quota - ReadWorkspaceUsage(db)) {
@@ -216,16 +206,17 @@ absl::StatusOr<WorkspaceUploadRow> WorkspaceArchives::Admit(const v1::WorkspaceR
 absl::StatusOr<bool> WorkspaceArchives::OpenStaged(Session& session,
                                                    const v1::WorkspaceReport& report) {
   ASSIGN_OR_RETURN(session.row, Admit(report));
-  ASSIGN_OR_RETURN(session.cipher, CipherOf(session.name, session.row.upload, session.row.size));
+  ASSIGN_OR_RETURN(session.cipher,
+                   reader_.CipherOf(session.name, session.row.upload, session.row.size));
   session.hash = UploadHash();
   const std::string& upload = session.row.upload;
   auto staged = blobs_->Resume(upload);
   if (absl::IsNotFound(staged.status())) {
-    const auto size = blobs_->Size(BlobOf(upload));
+    const auto size = blobs_->Size(WorkspaceBlob(upload));
     if (size.ok() && *size == SealedSize(session.row.size)) {
       // A crash, or a failure of the database, came after the publication of verified bytes.
       MutexLock lock(change_mutex_);
-      published_.insert(BlobOf(upload));
+      published_.insert(WorkspaceBlob(upload));
       RETURN_IF_ERROR(Commit(session.row, report));
       return true;
     }
@@ -275,14 +266,14 @@ absl::Status WorkspaceArchives::Verify(Session& session) {
 absl::Status WorkspaceArchives::Complete(Session& session, const v1::WorkspaceReport& report) {
   RETURN_IF_ERROR(Verify(session));
   MutexLock lock(change_mutex_);
-  published_.insert(BlobOf(session.row.upload));
-  RETURN_IF_ERROR(session.staged->Publish(BlobOf(session.row.upload)));
+  published_.insert(WorkspaceBlob(session.row.upload));
+  RETURN_IF_ERROR(session.staged->Publish(WorkspaceBlob(session.row.upload)));
   return Commit(session.row, report);
 }
 
 absl::Status WorkspaceArchives::Commit(const WorkspaceUploadRow& upload,
                                        const v1::WorkspaceReport& report) {
-  RETURN_IF_ERROR(blobs_->SyncName(BlobOf(upload.upload)));
+  RETURN_IF_ERROR(blobs_->SyncName(WorkspaceBlob(upload.upload)));
   return database_.Write([&](Connection& db) -> absl::Status {
     RETURN_IF_ERROR(CheckHolder(db, report));
     const auto row = ReadWorkspace(db, upload.name);
@@ -301,61 +292,6 @@ absl::Status WorkspaceArchives::Commit(const WorkspaceUploadRow& upload,
     ReleaseWorkspace(db, upload.name);
     return absl::OkStatus();
   });
-}
-
-absl::StatusOr<std::unique_ptr<WorkspaceCipher>> WorkspaceArchives::CipherOf(
-    const std::string& name, const std::string& upload, int64_t size) const {
-  std::string wrapped;
-  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    if (const auto row = ReadWorkspace(db, name)) wrapped = row->data_key;
-    return absl::OkStatus();
-  }));
-  ASSIGN_OR_RETURN(Secret key, key_wrap_.UnwrapSecret(wrapped, KeyReference(name)));
-  return std::make_unique<WorkspaceCipher>(std::move(key), name, upload, size);
-}
-
-absl::StatusOr<ContentBytes> WorkspaceArchives::Read(const std::string& deployment,
-                                                     const std::string& node,
-                                                     const std::string& sha256, int64_t offset,
-                                                     size_t limit) {
-  v1::Command::WorkspaceReference named;
-  std::optional<WorkspaceVersionRow> version;
-  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    Rows rows =
-        db.Query("SELECT message, request FROM deployments WHERE deployment = ?", deployment);
-    if (!rows.Next()) return absl::OkStatus();
-    named = Parsed<v1::Deployment>(rows.Text()).workspace();
-    const auto request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
-    if (std::ranges::find(request.nodes(), node) == request.nodes().end()) return absl::OkStatus();
-    version = ReadWorkspaceVersion(db, named.workspace(), named.version());
-    return absl::OkStatus();
-  }));
-  if (!version || named.sha256() != sha256 || version->sha256 != sha256) {
-    return errors::ContentNotFound(absl::BytesToHexString(sha256), deployment);
-  }
-  if (offset < 0 || offset > version->size) return errors::OffsetTooHigh(offset, version->size);
-  ContentBytes bytes;
-  bytes.size = version->size;
-  if (offset == version->size) return bytes;
-  const int64_t index = offset / kPart;
-  const auto read = [&]() -> absl::StatusOr<std::string> {
-    ASSIGN_OR_RETURN(const auto cipher,
-                     CipherOf(named.workspace(), version->upload, version->size));
-    ASSIGN_OR_RETURN(const auto sealed,
-                     blobs_->Open(BlobOf(version->upload), SealedSize(index * kPart)));
-    SealedArchive archive(*cipher, *sealed, index, std::min((index + 1) * kPart, version->size));
-    return ReadUpTo(archive, kWorkspacePart);
-  };
-  auto part = read();
-  if (absl::IsDataLoss(part.status()) || absl::IsNotFound(part.status()) ||
-      absl::IsOutOfRange(part.status())) {
-    Log(LogLevel::kError, "a version of a workspace cannot be read",
-        {{"workspace", named.workspace()}, {"version", named.version()}, {"error", part.status()}});
-    return errors::WorkspaceDamaged(named.workspace(), named.version());
-  }
-  if (!part.ok()) return part.status();
-  bytes.data = part->substr(static_cast<size_t>(offset - index * kPart), limit);
-  return bytes;
 }
 
 absl::Status WorkspaceArchives::Discard(const WorkspaceUploadRow& upload) {
@@ -393,8 +329,8 @@ absl::Status WorkspaceArchives::RemoveUnused() {
   MutexLock lock(change_mutex_);
   std::set<std::string> wanted;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    for (const std::string& upload : ReadWorkspaceBlobs(db)) wanted.insert(BlobOf(upload));
-    for (const auto& upload : ReadWorkspaceUploads(db)) wanted.insert(BlobOf(upload.upload));
+    for (const std::string& upload : ReadWorkspaceBlobs(db)) wanted.insert(WorkspaceBlob(upload));
+    for (const auto& upload : ReadWorkspaceUploads(db)) wanted.insert(WorkspaceBlob(upload.upload));
     return absl::OkStatus();
   }));
   for (auto it = published_.begin(); it != published_.end();) {

@@ -26,8 +26,8 @@
 #include "services/common/identity/key_wrap.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/common/upload/upload_bytes.h"
-#include "services/jobs/content_store.h"
 #include "services/jobs/workspace_cipher.h"
+#include "services/jobs/workspace_reader.h"
 #include "services/jobs/workspace_rows.h"
 
 namespace muster {
@@ -50,11 +50,8 @@ class WorkspaceArchives {
   absl::StatusOr<v1::SaveWorkspaceResponse> Save(const v1::SaveWorkspaceRequest& request)
       ABSL_LOCKS_EXCLUDED(mutex_, change_mutex_);
 
-  // Returns bytes of the archive that the command of a deployment for this node names, at most one
-  // part. NOT_FOUND (CONTENT_NOT_FOUND), OUT_OF_RANGE (OFFSET_TOO_HIGH), DATA_LOSS
-  // (WORKSPACE_DAMAGED).
-  absl::StatusOr<ContentBytes> Read(const std::string& deployment, const std::string& node,
-                                    const std::string& sha256, int64_t offset, size_t limit);
+  // For reads of the stored versions; it lives as long as this.
+  WorkspaceReader& reader() { return reader_; }
 
   // Closes the files of idle uploads, and removes uploads and archives of no more use. To be called
   // every few seconds.
@@ -79,8 +76,8 @@ class WorkspaceArchives {
                     std::unique_ptr<BlobStore> blobs, const WorkspaceLimits& limits,
                     const Clock& clock)
       : database_(database),
-        key_wrap_(std::move(key_wrap)),
         blobs_(std::move(blobs)),
+        reader_(database, std::move(key_wrap), *blobs_),
         limits_(limits),
         clock_(clock) {}
 
@@ -105,17 +102,14 @@ class WorkspaceArchives {
   absl::Status Complete(Session& session, const v1::WorkspaceReport& report)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(session.mutex) ABSL_LOCKS_EXCLUDED(change_mutex_);
   absl::Status Commit(const WorkspaceUploadRow& upload, const v1::WorkspaceReport& report);
-  absl::StatusOr<std::unique_ptr<WorkspaceCipher>> CipherOf(const std::string& name,
-                                                            const std::string& upload,
-                                                            int64_t size) const;
   absl::Status Discard(const WorkspaceUploadRow& upload);
   void CloseIdle() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RemoveStale(const WorkspaceUploadRow& upload) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RemoveUnused() ABSL_LOCKS_EXCLUDED(change_mutex_);
 
   sqlite::LocalDatabase& database_;
-  const KeyWrap key_wrap_;
   const std::unique_ptr<BlobStore> blobs_;
+  WorkspaceReader reader_;
   const WorkspaceLimits limits_;
   const Clock& clock_;
 

@@ -125,7 +125,7 @@ class WorkspaceArchivesTest : public ::testing::Test {
     std::string all;
     for (;;) {
       const auto part =
-          archives_->Read(id, node, sha256, static_cast<int64_t>(all.size()), 100'000);
+          archives_->reader().Read(id, node, sha256, static_cast<int64_t>(all.size()), 100'000);
       if (!part.ok()) return part.status();
       if (part->data.empty()) return all;
       all += part->data;
@@ -163,7 +163,7 @@ TEST_F(WorkspaceArchivesTest, SavedVersionIsReadByTheNextDeploymentOfItsNodeAlon
   EXPECT_EQ(*ReadAll("d2", DigestOf(large_)), large_);
   EXPECT_EQ(ReasonOf(ReadAll("d2", DigestOf(large_), "n2").status()), "CONTENT_NOT_FOUND");
   EXPECT_EQ(ReasonOf(ReadAll("d1", DigestOf(large_)).status()), "CONTENT_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(archives_->Read("d2", "n1", DigestOf(large_), 1 << 30, 1).status()),
+  EXPECT_EQ(ReasonOf(archives_->reader().Read("d2", "n1", DigestOf(large_), 1 << 30, 1).status()),
             "OFFSET_TOO_HIGH");
 }
 
