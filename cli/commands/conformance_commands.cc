@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/conformance_due.h"
 #include "cli/commands/deployment_run.h"
 #include "cli/commands/job_targets.h"
 #include "cli/exit_code.h"
@@ -15,9 +16,11 @@
 #include "cli/output/conformance_view.h"
 #include "cli/output/deployment_view.h"
 #include "cli/output/format.h"
+#include "cli/rpc/attached.h"
 #include "cli/rpc/conformance_client.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
+#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 
@@ -28,6 +31,7 @@ constexpr const char* kType = "conformance";
 
 struct RunArguments {
   std::string type = kType;
+  bool due = false;
   TargetArguments targets;
   RolloutArguments run;
 };
@@ -63,12 +67,44 @@ std::string ListJson(const std::vector<v1::NodeConformance>& nodes) {
   return Dump(json);
 }
 
+absl::StatusOr<std::vector<std::string>> FetchDueNodes(const OperatorContext& context,
+                                                       ConformanceClient& client) {
+  ASSIGN_OR_RETURN(const auto attached, ListAllAttached(context));
+  ASSIGN_OR_RETURN(const auto reports, client.List());
+  absl::Duration age = kReportRenewal;
+  const auto baseline = client.GetBaseline();
+  if (baseline.ok()) {
+    age = std::min(age, FromProto(baseline->max_age()) / 2);
+  } else if (ReasonOf(baseline.status()) != "NO_BASELINE") {
+    return baseline.status();
+  }
+  return DueNodes(attached, reports, age, absl::Now());
+}
+
+absl::Status CheckRun(const RunArguments& arguments) {
+  if (!arguments.due) return CheckTargets(arguments.targets, "muster conformance run");
+  const TargetArguments& targets = arguments.targets;
+  const bool has_targets = targets.all || !targets.nodes.empty() || !targets.nodes_file.empty() ||
+                           !targets.labels.empty();
+  return has_targets ? UsageError("--due chooses the nodes itself", "Omit the other nodes.")
+                     : absl::OkStatus();
+}
+
 absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArguments& arguments) {
-  RETURN_IF_ERROR(CheckTargets(arguments.targets, "muster conformance run"));
+  RETURN_IF_ERROR(CheckRun(arguments));
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto deployments, DeploymentClient::Open(context));
   ASSIGN_OR_RETURN(auto client, ConformanceClient::Open(context));
+  TargetArguments targets = arguments.targets;
+  if (arguments.due) {
+    ASSIGN_OR_RETURN(targets.nodes, FetchDueNodes(context, client));
+    if (targets.nodes.empty()) {
+      if (line.json) console.out << ListJson({});
+      PrintMessage(console, "No node is due.");
+      return kExitOk;
+    }
+  }
   v1::PlanDeploymentRequest wanted;
   wanted.set_type(arguments.type);
   ASSIGN_OR_RETURN(const auto request, PlannedRequest(
@@ -76,7 +112,7 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
                                            [](v1::Command::Deployment*) {
                                              return absl::OkStatus();
                                            },  // it has no files
-                                           arguments.targets, arguments.run));
+                                           targets, arguments.run));
   ASSIGN_OR_RETURN(const auto created, deployments->Create(request));
   PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
                                      SubjectOf(created), " is stored."));
@@ -174,6 +210,9 @@ void AddRun(CommandLine& line, CLI::App& group) {
                   "The version of the type (default: the newest release of conformance)")
       ->type_name("TYPE");
   AddTargetOptions(command, arguments->targets);
+  command.add_flag("--due", arguments->due,
+                   "Attached nodes without a report, with one that is older than a week or half of "
+                   "--max-age of the baseline, or with a new version of Docker since");
   AddPaceOptions(command, "deployment", arguments->run.ttl, arguments->run.parallel);
   AddJsonOption(line, command);
   AddContextOption(line, command);

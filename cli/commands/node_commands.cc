@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "cli/commands/labels.h"
+#include "cli/commands/node_info_view.h"
 #include "cli/commands/node_presence.h"
 #include "cli/commands/token_file.h"
 #include "cli/exit_code.h"
@@ -75,14 +76,6 @@ void WarnOfMissingAnswers(Console& console, bool has_presence, bool has_attachme
 // Returns the configured parents. The root relay is always the last one.
 std::string ParentsOf(const v1::EnrolledNode& node) {
   return node.parents().empty() ? "root" : absl::StrJoin(node.parents(), ", ");
-}
-
-void AddAttachment(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
-                   Json* json) {
-  const std::string relay = RelayOf(node, attached);
-  (*json)["attached"] = relay != "no";
-  (*json)["relay"] = relay == "no" ? "" : relay;
-  (*json)["link"] = LinkOf(node, attached);
 }
 
 void AddPresence(const v1::Node* node, Json* json) {
@@ -202,6 +195,9 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   table.AddRow({"attached", RelayOf(node, attached)});
   if (const std::string link = LinkOf(node, attached); !link.empty()) {
     table.AddRow({"link", Printable(link)});
+  }
+  if (const v1::NodeInfo* info = InfoOf(node, attached); info != nullptr) {
+    AddInfo(*info, absl::Now(), &table);
   }
   table.AddRow({"presence", PresenceWithTime(node, presences, attached, absl::Now())});
   if (presence.ok()) {

@@ -1,6 +1,7 @@
 #include "cli/commands/node_presence.h"
 
 #include "absl/strings/str_cat.h"
+#include "cli/commands/node_info_view.h"
 #include "cli/output/format.h"
 #include "cli/output/status_json.h"
 #include "services/common/base/error.h"
@@ -70,6 +71,23 @@ std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap
   const auto found = attached->find(node.name());
   if (found == attached->end() || !found->second.attached()) return "";
   return found->second.link().empty() ? "direct" : found->second.link();
+}
+
+const v1::NodeInfo* InfoOf(const v1::EnrolledNode& node,
+                           const std::optional<AttachedMap>& attached) {
+  if (!attached) return nullptr;
+  const auto found = attached->find(node.name());
+  return found == attached->end() || !found->second.has_info() ? nullptr : &found->second.info();
+}
+
+void AddAttachment(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
+                   Json* json) {
+  const std::string relay = RelayOf(node, attached);
+  (*json)["attached"] = relay != "no";
+  (*json)["relay"] = relay == "no" ? "" : relay;
+  (*json)["link"] = LinkOf(node, attached);
+  const v1::NodeInfo* const info = InfoOf(node, attached);
+  (*json)["info"] = info == nullptr ? Json(nullptr) : ToJson(*info);
 }
 
 std::optional<bool> HasDuplicateAgent(const v1::EnrolledNode& enrolled,

@@ -9,6 +9,7 @@
 
 #include "absl/time/time.h"
 #include "cli/output/console.h"
+#include "cli/output/json_view.h"
 #include "cli/rpc/attached.h"
 #include "muster/v1/enrollment.pb.h"
 #include "muster/v1/status.pb.h"
@@ -23,6 +24,14 @@ std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMa
 // Returns the link of an attached node: "direct", or the description of its tunnel in its own
 // words. Empty for another node, and without `attached`.
 std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached);
+
+// Returns what the node told its relay of itself last; null if that is not known.
+const v1::NodeInfo* InfoOf(const v1::EnrolledNode& node,
+                           const std::optional<AttachedMap>& attached);
+
+// Adds the attachment of the node and its information.
+void AddAttachment(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
+                   Json* json);
 
 // Returns the presence as a word, empty for a node that never sent heartbeats: agents send them
 // while they work for a run. `node` is null if the status service does not know it.

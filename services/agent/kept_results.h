@@ -67,7 +67,7 @@ class KeptResults {
   // moved, before the agent notes the commit, and Move moves the file after that. A crash in
   // between loses nothing: either the result is delivered again, or the next start moves the file.
   // Prepare returns RESOURCE_EXHAUSTED without a space for the file; an earlier result of the name
-  // is then still kept.
+  // may have been removed then.
   absl::Status Prepare(const ResultName& name, const std::string& source,
                        const KeptResult& description) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Move(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,6 +62,48 @@ func (p *probing) run(t *testing.T) (deployment string, report conformanceReport
 		t.Fatalf("muster conformance run prints %s: %v", out, err)
 	}
 	return nodes[0].Deployment, nodes[0].Report
+}
+
+// The probes run on a node that has joined, and again once Docker has another version.
+func TestDueNodesAreProbed(t *testing.T) {
+	t.Parallel()
+	p := newProbing(t)
+	until(t, "n1 tells the version of its Docker", func() bool {
+		out, err := p.Muster("node", "show", "n1")
+		return err == nil && regexp.MustCompile(`docker [0-9]`).MatchString(out)
+	})
+	due := func() []string {
+		t.Helper()
+		var reports []struct{ Node string }
+		check(t, p.JSON(&reports, "conformance", "run", "--due", "--json"))
+		nodes := []string{}
+		for _, report := range reports {
+			nodes = append(nodes, report.Node)
+		}
+		return nodes
+	}
+	if got := due(); !slices.Equal(got, []string{"n1"}) {
+		t.Errorf("the probes run on %q, want n1", got)
+	}
+	if got := due(); len(got) != 0 {
+		t.Errorf("the probes run again on %q", got)
+	}
+	p.node.agent.End()
+	check(t, os.WriteFile(filepath.Join(p.node.folder(), "docker-version"), []byte(`{"version":"19.3.0","time":"2020-01-01T00:00:00Z"}`), 0o600))
+	p.node.start(t)
+	until(t, "the probes run for the new version", func() bool { return slices.Equal(due(), []string{"n1"}) })
+	var node struct {
+		Info struct {
+			Adapters []struct{ Name, Version, Problem string }
+		}
+	}
+	check(t, p.JSON(&node, "node", "show", "n1", "--json"))
+	if len(node.Info.Adapters) != 2 || node.Info.Adapters[0].Name != "docker" || node.Info.Adapters[0].Problem != "" {
+		t.Errorf("muster node show prints the adapters %+v", node.Info.Adapters)
+	}
+	if _, err := p.Muster("conformance", "run", "--due", "--node", "n1"); err == nil {
+		t.Error("--due is accepted with --node")
+	}
 }
 
 // A node whose containers are as the contract says passes every probe, and what the container wrote arrives byte for byte.

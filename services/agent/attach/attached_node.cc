@@ -65,6 +65,18 @@ absl::StatusOr<std::unique_ptr<AttachedNode>> AttachedNode::Start(AttachedNodeOp
   sender.channel = [n = node.get()] { return n->client_->channel(); };
   node->workspace_sender_ =
       std::make_unique<WorkspaceSender>(*node->workspaces_, std::move(sender));
+  node->info_ =
+      std::make_unique<NodeInfoWatch>(NodeInfoWatch::Options{.folder = folder.path,
+                                                             .docker_socket = options.docker_socket,
+                                                             .changed =
+                                                                 [n = node.get()] {
+                                                                   {
+                                                                     MutexLock lock(n->mutex_);
+                                                                     n->send_info_ = true;
+                                                                   }
+                                                                   n->Wake();
+                                                                 }},
+                                      SystemClock());
   node->thread_ = std::thread([n = node.get()] { n->Work(); });
   node->client_->Start();
   return node;
@@ -78,6 +90,7 @@ AttachedNode::~AttachedNode() {
   wake_.NotifyAll();
   dequeued_.NotifyAll();
   if (thread_.joinable()) thread_.join();
+  info_.reset();
   secrets_->SetChannel(nullptr);
   if (jobs_ != nullptr) jobs_->Stop(absl::ZeroDuration());  // commands read contents by the client
   workspace_sender_.reset();
@@ -164,6 +177,7 @@ void AttachedNode::Work() {
     }
     records_ = false;
     lock.Unlock();
+    SendInfo();
     SendRecords();
     lock.Lock();
   }
@@ -183,6 +197,7 @@ void AttachedNode::Handle(const Event& event) {
   }
   MutexLock lock(mutex_);
   welcomed_ = client_->attached();
+  if (event.new_stream) send_info_ = true;
 }
 
 void AttachedNode::HandleMessage(const v1::AttachResponse& message) {
@@ -212,6 +227,17 @@ void AttachedNode::HandleCommand(const Event& event) {
   v1::JobCommand command = event.message.command();
   event.transit.Adjust(SystemClock().MonotonicNow(), &command);
   jobs_->Receive(command);
+}
+
+// A message that does not fit into the queue is sent when that has space.
+void AttachedNode::SendInfo() {
+  MutexLock lock(mutex_);
+  if (!send_info_ || !welcomed_) return;
+  const auto info = info_->Get();
+  if (!info) return;
+  v1::AttachRequest message;
+  *message.mutable_info() = *info;
+  send_info_ = !client_->Send(std::move(message));
 }
 
 void AttachedNode::SendRecords() {

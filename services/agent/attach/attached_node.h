@@ -13,6 +13,7 @@
 #include "absl/time/time.h"
 #include "services/agent/attach/collections.h"
 #include "services/agent/attach/node_folder.h"
+#include "services/agent/attach/node_info.h"
 #include "services/agent/attach/relay_content_source.h"
 #include "services/agent/attach/relay_secrets.h"
 #include "services/agent/attach/workspace_sender.h"
@@ -80,6 +81,7 @@ class AttachedNode final : private AttachDelegate {
   void Handle(const Event& event) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleMessage(const v1::AttachResponse& message);
   void HandleCommand(const Event& event);
+  void SendInfo() ABSL_LOCKS_EXCLUDED(mutex_);
   void SendRecords() ABSL_LOCKS_EXCLUDED(mutex_);
   bool TrySend(const v1::AttachRequest& message) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -95,12 +97,14 @@ class AttachedNode final : private AttachDelegate {
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of events_
   bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be new ones
   bool welcomed_ ABSL_GUARDED_BY(mutex_) = false;     // records may be sent on this stream
+  bool send_info_ ABSL_GUARDED_BY(mutex_) = false;    // the parent does not have the last one
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;     // Stop was called
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;         // the thread ends
   TransitClock transit_ ABSL_GUARDED_BY(mutex_);
   std::optional<v1::AttachRequest> unsent_;  // used by the thread: the queue was full
   std::unique_ptr<AttachClient> client_;
   std::unique_ptr<WorkspaceSender> workspace_sender_;  // uses the client and the workspaces
+  std::unique_ptr<NodeInfoWatch> info_;
   std::thread thread_;
 };
 

@@ -26,6 +26,8 @@ using Json = nlohmann::json;
 constexpr int kOldestMinor = 40;
 constexpr int kNewestMinor = 44;
 constexpr absl::Duration kCallLimit = absl::Seconds(30);
+constexpr absl::Duration kVersionLimit = absl::Seconds(10);
+constexpr size_t kMaxVersionAnswer = size_t{64} << 10;
 constexpr int64_t kMemoryFolder = int64_t{64} << 20;
 constexpr int kAnyUser = 01777;  // may write to it, as to /tmp
 
@@ -144,6 +146,22 @@ absl::StatusOr<EngineInfo> DockerEngine::GetInfo() {
   info.data_root = Member<std::string>(json, "DockerRootDir", "");
   info.live_restore = Member(json, "LiveRestoreEnabled", false);
   return info;
+}
+
+absl::StatusOr<std::string> DockerEngine::GetVersion(const std::function<bool()>& stopped) {
+  std::string body;
+  EngineTransfer transfer(socket_, {"GET", "/version", ""}, [&](std::string_view piece) {
+    if (body.size() + piece.size() > kMaxVersionAnswer) {
+      return errors::DockerAnswerInvalid("GET /version", "it is too large");
+    }
+    body += piece;
+    return absl::OkStatus();
+  });
+  RETURN_IF_ERROR(transfer.Perform(kVersionLimit, stopped));
+  ASSIGN_OR_RETURN(const Json json, ParseAnswer("GET /version", std::move(body)));
+  auto version = Member<std::string>(json, "Version", "");
+  if (version.empty()) return errors::DockerAnswerInvalid("GET /version", "it has no Version");
+  return version;
 }
 
 absl::StatusOr<ImageInfo> DockerEngine::FindImage(const std::string& image) {

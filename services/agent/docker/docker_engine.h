@@ -92,6 +92,10 @@ class DockerEngine {
 
   absl::StatusOr<EngineInfo> GetInfo();
 
+  // Returns the version of the daemon. Blocks for at most 10 s, and at most a second after
+  // `stopped` returns true.
+  absl::StatusOr<std::string> GetVersion(const std::function<bool()>& stopped);
+
   // NOT_FOUND (IMAGE_NOT_FOUND).
   absl::StatusOr<ImageInfo> FindImage(const std::string& image);
 

@@ -16,6 +16,19 @@ constexpr int kMaxPage = 1'000;
 // An older process tries again within a minute.
 constexpr absl::Duration kDuplicateShown = absl::Minutes(5);
 
+// Returns at most `limit` entries that the request asks for.
+std::vector<TopologyEntry> EntriesOf(const TopologyView& topology,
+                                     const v1::ListAttachedRequest& request, size_t limit) {
+  if (request.name().empty()) {
+    return topology.List(request.page_token(), limit, request.relay(), request.attached_only());
+  }
+  const auto entry = topology.Find(request.name());
+  const bool wanted = entry && request.page_token() < request.name() &&
+                      (request.relay().empty() || request.relay() == entry->relay) &&
+                      (entry->attached || !request.attached_only());
+  return wanted ? std::vector{*entry} : std::vector<TopologyEntry>();
+}
+
 }  // namespace
 
 grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* AttachService::Attach(
@@ -41,8 +54,7 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
     return errors::InvalidPageToken();
   }
   const auto limit = static_cast<size_t>(request.page_size() > 0 ? request.page_size() : kMaxPage);
-  const auto entries = parts_.topology.List(request.page_token(), limit + 1, request.relay(),
-                                            request.attached_only());
+  const auto entries = EntriesOf(parts_.topology, request, limit + 1);
   const bool any_relay = std::any_of(entries.begin(), entries.end(),
                                      [](const TopologyEntry& entry) { return entry.is_relay; });
   absl::flat_hash_map<std::string, int64_t> descendants;
@@ -59,6 +71,7 @@ absl::Status AttachService::List(Call& call, const v1::ListAttachedRequest& requ
       ToProto(entry.duplicate_agent_at, child.mutable_duplicate_agent_time());
     }
     if (entry.attached) child.set_link(entry.link);
+    if (entry.info != nullptr) *child.mutable_info() = *entry.info;
     if (entry.is_relay) child.set_descendants(descendants[entry.name]);
   }
   if (entries.size() > limit) response->set_next_page_token(entries[limit - 1].name);

@@ -53,6 +53,16 @@ absl::Status CheckTexts(const v1::AttachRequest::Hello& hello) {
   return absl::OkStatus();
 }
 
+absl::Status CheckInfo(const v1::NodeInfo& info) {
+  if (info.ByteSizeLong() > kMaxNodeInfo) {
+    return errors::InvalidAttachment("the information of a node is larger than 1 KiB");
+  }
+  if (info.adapters_size() > kMaxAdapters) {
+    return errors::InvalidAttachment("a node has more than 4 adapters");
+  }
+  return absl::OkStatus();
+}
+
 int64_t Nanos(absl::Duration time) { return absl::ToInt64Nanoseconds(time); }
 
 }  // namespace
@@ -100,6 +110,11 @@ void ChildSession::HandleMessage(v1::AttachRequest message) {
       if (const absl::Status s = CheckRecords(message.records()); !s.ok()) return End(s);
       return HandleRecords(std::move(*message.mutable_records()));
     }
+    case v1::AttachRequest::kInfo:
+      if (const absl::Status s = CheckInfo(message.info()); !s.ok()) return End(s);
+      parts_.topology.SetInfo(
+          name_, this, std::make_shared<const v1::NodeInfo>(std::move(*message.mutable_info())));
+      break;
     case v1::AttachRequest::kBeat:
     case v1::AttachRequest::MESSAGE_NOT_SET:  // of a newer version
       break;
@@ -186,6 +201,10 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
     return errors::InvalidAttachment("a link is described with more than 1,024 bytes");
   }
   entry.link = descendant.link();
+  if (descendant.has_info()) {
+    RETURN_IF_ERROR(CheckInfo(descendant.info()));
+    entry.info = std::make_shared<const v1::NodeInfo>(descendant.info());
+  }
   if (descendant.has_duplicate_agent_time()) {
     entry.duplicate_agent_at = FromProto(descendant.duplicate_agent_time());
   }

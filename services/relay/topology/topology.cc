@@ -89,11 +89,26 @@ absl::StatusOr<std::shared_ptr<ChildLink>> Topology::Attach(TopologyEntry entry,
 void Topology::Refresh(const std::string& name, const ChildLink* link,
                        std::shared_ptr<const v1::AttachStatement> statement) {
   MutexLock lock(mutex_);
+  Entry* const entry = FindDirect(name, link);
+  if (entry == nullptr) return;
+  entry->is.statement = std::move(statement);
+  NoteChanged(entry->is);
+}
+
+void Topology::SetInfo(const std::string& name, const ChildLink* link,
+                       std::shared_ptr<const v1::NodeInfo> info) {
+  MutexLock lock(mutex_);
+  Entry* const entry = FindDirect(name, link);
+  if (entry == nullptr) return;
+  entry->is.info = std::move(info);
+  NoteChanged(entry->is);
+}
+
+// Returns null if another stream has taken over.
+Topology::Entry* Topology::FindDirect(const std::string& name, const ChildLink* link) {
   const auto direct = direct_.find(name);
-  if (direct == direct_.end() || direct->second.link.get() != link) return;
-  Entry& entry = entries_[name];
-  entry.is.statement = std::move(statement);
-  NoteChanged(entry.is);
+  if (direct == direct_.end() || direct->second.link.get() != link) return nullptr;
+  return &entries_[name];
 }
 
 void Topology::Detach(const std::string& name, const ChildLink* link) {
@@ -214,6 +229,7 @@ void Topology::MarkAttached(Entry& entry, TopologyEntry is, const std::string& v
   // A node that attached again since the last update may have lost what was sent to it.
   const bool same_route = entry.is.attached && entry.via == via && entry.is.since == is.since;
   is.known_since = same_route ? entry.is.known_since : clock_.Now();
+  if (is.info == nullptr) is.info = entry.is.info;  // its new parent does not have it yet
   if (!entry.is.attached) ++attached_;
   const bool relay_attached = is.is_relay && !entry.is.attached;
   entry.is = std::move(is);

@@ -67,6 +67,10 @@ class Topology : public TopologyView {
   void Refresh(const std::string& name, const ChildLink* link,
                std::shared_ptr<const v1::AttachStatement> statement);
 
+  // Replaces the information of the child with this stream.
+  void SetInfo(const std::string& name, const ChildLink* link,
+               std::shared_ptr<const v1::NodeInfo> info);
+
   // Ends the routes of the child with this stream, and of all descendants that are routed through
   // it. They are detached unless a child relay has them. Has no effect if another stream has taken
   // over.
@@ -117,6 +121,8 @@ class Topology : public TopologyView {
   void EndRoute(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkDetached(Entry& entry, Changes& changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MarkAttached(Entry& entry, TopologyEntry is, const std::string& via, Changes& changes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry* FindDirect(const std::string& name, const ChildLink* link)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteChanged(const TopologyEntry& is) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Notify(const Changes& changes) ABSL_LOCKS_EXCLUDED(mutex_);

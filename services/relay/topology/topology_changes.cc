@@ -46,6 +46,7 @@ v1::AttachRequest::TopologyUpdate TopologyChanges::Dequeue(size_t limit, FindEnt
     descendant.set_attached(entry->attached);
     ToProto(entry->since, descendant.mutable_change_time());
     if (entry->attached) descendant.set_link(entry->link);
+    if (entry->info != nullptr) *descendant.mutable_info() = *entry->info;
     if (entry->duplicate_agent_at != absl::InfinitePast()) {
       ToProto(entry->duplicate_agent_at, descendant.mutable_duplicate_agent_time());
     }

@@ -18,6 +18,10 @@ inline constexpr size_t kMaxDepth = 20;
 // The most bytes of a link's description.
 inline constexpr size_t kMaxLinkText = 1024;
 
+// The most bytes, serialised, and the most adapters of a NodeInfo.
+inline constexpr size_t kMaxNodeInfo = 1024;
+inline constexpr int kMaxAdapters = 4;
+
 // A descendant of this relay. A value.
 struct TopologyEntry {
   std::string name;
@@ -40,6 +44,8 @@ struct TopologyEntry {
   // How it is connected, in its own words, if that is a tunnel; empty otherwise. At most
   // kMaxLinkText bytes.
   std::string link;
+  // The last one that it sent; null: none.
+  std::shared_ptr<const v1::NodeInfo> info;
 
   // Returns `since`, but no time that is in the future by the clock of this relay.
   absl::Time ChangeTime() const { return attached ? std::min(since, known_since) : since; }

@@ -20,6 +20,8 @@ func TestDashboardShowsConformance(t *testing.T) {
 	p.signIn(d.Fleet)
 	p.visit("#/nodes/n1")
 	p.untilText("[aria-labelledby=conformance]", "The node has no report")
+	p.untilShown("[aria-labelledby=equipment] [data-adapter=docker]")
+	p.has("[aria-labelledby=equipment]", "since", "available", "Free disk space")
 	d.shell(p.text("[aria-labelledby=conformance] code"))
 	p.visit("#/nodes")
 	p.visit("#/nodes/n1")

@@ -142,6 +142,25 @@ export interface WireEnrolled {
   isRelay?: boolean;
 }
 
+export interface WireAdapter {
+  name?: string;
+  version?: string;
+  problem?: string;
+  versionTime?: Timestamp | null;
+}
+
+export interface WireAttached {
+  children?: { info?: WireNodeInfo | null }[] | null;
+}
+
+export interface WireNodeInfo {
+  version?: string;
+  adapters?: WireAdapter[] | null;
+  freeBytes?: string | number;
+  totalBytes?: string | number;
+  time?: Timestamp | null;
+}
+
 export interface WireDocument {
   name?: string;
   version?: string;

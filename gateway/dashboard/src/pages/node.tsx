@@ -10,6 +10,7 @@ import { sort } from "../model/rows";
 import { keyOf } from "../model/run_model";
 import { Conformance } from "../parts/conformance";
 import { usePoll, useSeconds } from "../parts/hooks";
+import { Equipment } from "../parts/node_info";
 import { Heartbeat, pairLine } from "../parts/pair";
 import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
@@ -42,6 +43,7 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         <div class={problem ? "is-stale" : ""}>
           <Presence member={value} now={now} live={!problem} />
           <Pairs node={value.node} now={now} live={!problem} />
+          <Equipment node={name} now={now} />
           <Conformance node={name} now={now} />
           <History events={value.node.events} now={now} />
         </div>

@@ -118,6 +118,87 @@ func (x *AttachStatement) GetCertificateChainPem() string {
 	return ""
 }
 
+// What a node executes commands with, and the space on its disk. Serialised at most 1 KiB.
+type NodeInfo struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version of the node's program.
+	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
+	// At most 4, in the order of their names.
+	Adapters []*NodeInfo_Adapter `protobuf:"bytes,2,rep,name=adapters,proto3" json:"adapters,omitempty"`
+	// The disk of the agent's folder: the space that the agent may still use, and all of it.
+	FreeBytes  int64 `protobuf:"varint,3,opt,name=free_bytes,json=freeBytes,proto3" json:"free_bytes,omitempty"`
+	TotalBytes int64 `protobuf:"varint,4,opt,name=total_bytes,json=totalBytes,proto3" json:"total_bytes,omitempty"`
+	// The time of the measurement, by the clock of the node.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeInfo) Reset() {
+	*x = NodeInfo{}
+	mi := &file_muster_v1_attachment_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeInfo) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeInfo) ProtoMessage() {}
+
+func (x *NodeInfo) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_attachment_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeInfo.ProtoReflect.Descriptor instead.
+func (*NodeInfo) Descriptor() ([]byte, []int) {
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *NodeInfo) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *NodeInfo) GetAdapters() []*NodeInfo_Adapter {
+	if x != nil {
+		return x.Adapters
+	}
+	return nil
+}
+
+func (x *NodeInfo) GetFreeBytes() int64 {
+	if x != nil {
+		return x.FreeBytes
+	}
+	return 0
+}
+
+func (x *NodeInfo) GetTotalBytes() int64 {
+	if x != nil {
+		return x.TotalBytes
+	}
+	return 0
+}
+
+func (x *NodeInfo) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
 type AttachRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Message:
@@ -126,6 +207,7 @@ type AttachRequest struct {
 	//	*AttachRequest_Topology
 	//	*AttachRequest_Records
 	//	*AttachRequest_Beat_
+	//	*AttachRequest_Info
 	Message       isAttachRequest_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -133,7 +215,7 @@ type AttachRequest struct {
 
 func (x *AttachRequest) Reset() {
 	*x = AttachRequest{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[1]
+	mi := &file_muster_v1_attachment_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -145,7 +227,7 @@ func (x *AttachRequest) String() string {
 func (*AttachRequest) ProtoMessage() {}
 
 func (x *AttachRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[1]
+	mi := &file_muster_v1_attachment_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -158,7 +240,7 @@ func (x *AttachRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest.ProtoReflect.Descriptor instead.
 func (*AttachRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *AttachRequest) GetMessage() isAttachRequest_Message {
@@ -204,6 +286,15 @@ func (x *AttachRequest) GetBeat() *AttachRequest_Beat {
 	return nil
 }
 
+func (x *AttachRequest) GetInfo() *NodeInfo {
+	if x != nil {
+		if x, ok := x.Message.(*AttachRequest_Info); ok {
+			return x.Info
+		}
+	}
+	return nil
+}
+
 type isAttachRequest_Message interface {
 	isAttachRequest_Message()
 }
@@ -226,6 +317,11 @@ type AttachRequest_Beat_ struct {
 	Beat *AttachRequest_Beat `protobuf:"bytes,5,opt,name=beat,proto3,oneof"`
 }
 
+type AttachRequest_Info struct {
+	// Sent by a node after each first welcome of a stream, and when it changes.
+	Info *NodeInfo `protobuf:"bytes,6,opt,name=info,proto3,oneof"`
+}
+
 func (*AttachRequest_Hello_) isAttachRequest_Message() {}
 
 func (*AttachRequest_Topology) isAttachRequest_Message() {}
@@ -233,6 +329,8 @@ func (*AttachRequest_Topology) isAttachRequest_Message() {}
 func (*AttachRequest_Records) isAttachRequest_Message() {}
 
 func (*AttachRequest_Beat_) isAttachRequest_Message() {}
+
+func (*AttachRequest_Info) isAttachRequest_Message() {}
 
 type AttachResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -257,7 +355,7 @@ type AttachResponse struct {
 
 func (x *AttachResponse) Reset() {
 	*x = AttachResponse{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[2]
+	mi := &file_muster_v1_attachment_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -269,7 +367,7 @@ func (x *AttachResponse) String() string {
 func (*AttachResponse) ProtoMessage() {}
 
 func (x *AttachResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[2]
+	mi := &file_muster_v1_attachment_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -282,7 +380,7 @@ func (x *AttachResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse.ProtoReflect.Descriptor instead.
 func (*AttachResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AttachResponse) GetMessage() isAttachResponse_Message {
@@ -497,7 +595,7 @@ type CollectionOffer struct {
 
 func (x *CollectionOffer) Reset() {
 	*x = CollectionOffer{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[3]
+	mi := &file_muster_v1_attachment_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -509,7 +607,7 @@ func (x *CollectionOffer) String() string {
 func (*CollectionOffer) ProtoMessage() {}
 
 func (x *CollectionOffer) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[3]
+	mi := &file_muster_v1_attachment_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -522,7 +620,7 @@ func (x *CollectionOffer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectionOffer.ProtoReflect.Descriptor instead.
 func (*CollectionOffer) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CollectionOffer) GetRun() string {
@@ -571,7 +669,7 @@ type CollectionEnded struct {
 
 func (x *CollectionEnded) Reset() {
 	*x = CollectionEnded{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[4]
+	mi := &file_muster_v1_attachment_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +681,7 @@ func (x *CollectionEnded) String() string {
 func (*CollectionEnded) ProtoMessage() {}
 
 func (x *CollectionEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[4]
+	mi := &file_muster_v1_attachment_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +694,7 @@ func (x *CollectionEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectionEnded.ProtoReflect.Descriptor instead.
 func (*CollectionEnded) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CollectionEnded) GetRun() string {
@@ -621,14 +719,16 @@ type ListAttachedRequest struct {
 	// Only children of the relay with this name.
 	Relay string `protobuf:"bytes,3,opt,name=relay,proto3" json:"relay,omitempty"`
 	// Only nodes and relays that are attached.
-	AttachedOnly  bool `protobuf:"varint,4,opt,name=attached_only,json=attachedOnly,proto3" json:"attached_only,omitempty"`
+	AttachedOnly bool `protobuf:"varint,4,opt,name=attached_only,json=attachedOnly,proto3" json:"attached_only,omitempty"`
+	// Only the node or relay with this name.
+	Name          string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAttachedRequest) Reset() {
 	*x = ListAttachedRequest{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[5]
+	mi := &file_muster_v1_attachment_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -640,7 +740,7 @@ func (x *ListAttachedRequest) String() string {
 func (*ListAttachedRequest) ProtoMessage() {}
 
 func (x *ListAttachedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[5]
+	mi := &file_muster_v1_attachment_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -653,7 +753,7 @@ func (x *ListAttachedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAttachedRequest.ProtoReflect.Descriptor instead.
 func (*ListAttachedRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ListAttachedRequest) GetPageSize() int32 {
@@ -684,6 +784,13 @@ func (x *ListAttachedRequest) GetAttachedOnly() bool {
 	return false
 }
 
+func (x *ListAttachedRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
 type ListAttachedResponse struct {
 	state         protoimpl.MessageState        `protogen:"open.v1"`
 	Children      []*ListAttachedResponse_Child `protobuf:"bytes,1,rep,name=children,proto3" json:"children,omitempty"`
@@ -694,7 +801,7 @@ type ListAttachedResponse struct {
 
 func (x *ListAttachedResponse) Reset() {
 	*x = ListAttachedResponse{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[6]
+	mi := &file_muster_v1_attachment_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +813,7 @@ func (x *ListAttachedResponse) String() string {
 func (*ListAttachedResponse) ProtoMessage() {}
 
 func (x *ListAttachedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[6]
+	mi := &file_muster_v1_attachment_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +826,7 @@ func (x *ListAttachedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAttachedResponse.ProtoReflect.Descriptor instead.
 func (*ListAttachedResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListAttachedResponse) GetChildren() []*ListAttachedResponse_Child {
@@ -734,6 +841,78 @@ func (x *ListAttachedResponse) GetNextPageToken() string {
 		return x.NextPageToken
 	}
 	return ""
+}
+
+type NodeInfo_Adapter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// "process": commands of the machine; "docker": containers.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The version of the daemon; empty for "process", and while it is not known.
+	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
+	// Why it cannot be used now; empty if it can.
+	Problem string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	// The time at which the node first saw this version.
+	VersionTime   *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=version_time,json=versionTime,proto3" json:"version_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeInfo_Adapter) Reset() {
+	*x = NodeInfo_Adapter{}
+	mi := &file_muster_v1_attachment_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeInfo_Adapter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeInfo_Adapter) ProtoMessage() {}
+
+func (x *NodeInfo_Adapter) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_attachment_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeInfo_Adapter.ProtoReflect.Descriptor instead.
+func (*NodeInfo_Adapter) Descriptor() ([]byte, []int) {
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 0}
+}
+
+func (x *NodeInfo_Adapter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NodeInfo_Adapter) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
+}
+
+func (x *NodeInfo_Adapter) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+func (x *NodeInfo_Adapter) GetVersionTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.VersionTime
+	}
+	return nil
 }
 
 type AttachRequest_Hello struct {
@@ -761,7 +940,7 @@ type AttachRequest_Hello struct {
 
 func (x *AttachRequest_Hello) Reset() {
 	*x = AttachRequest_Hello{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[7]
+	mi := &file_muster_v1_attachment_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +952,7 @@ func (x *AttachRequest_Hello) String() string {
 func (*AttachRequest_Hello) ProtoMessage() {}
 
 func (x *AttachRequest_Hello) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[7]
+	mi := &file_muster_v1_attachment_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +965,7 @@ func (x *AttachRequest_Hello) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest_Hello.ProtoReflect.Descriptor instead.
 func (*AttachRequest_Hello) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 0}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 0}
 }
 
 func (x *AttachRequest_Hello) GetStatement() *AttachStatement {
@@ -860,7 +1039,7 @@ type AttachRequest_TopologyUpdate struct {
 
 func (x *AttachRequest_TopologyUpdate) Reset() {
 	*x = AttachRequest_TopologyUpdate{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[8]
+	mi := &file_muster_v1_attachment_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -872,7 +1051,7 @@ func (x *AttachRequest_TopologyUpdate) String() string {
 func (*AttachRequest_TopologyUpdate) ProtoMessage() {}
 
 func (x *AttachRequest_TopologyUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[8]
+	mi := &file_muster_v1_attachment_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -885,7 +1064,7 @@ func (x *AttachRequest_TopologyUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest_TopologyUpdate.ProtoReflect.Descriptor instead.
 func (*AttachRequest_TopologyUpdate) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 1}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 1}
 }
 
 func (x *AttachRequest_TopologyUpdate) GetDescendants() []*AttachRequest_TopologyUpdate_Descendant {
@@ -918,7 +1097,7 @@ type AttachRequest_Beat struct {
 
 func (x *AttachRequest_Beat) Reset() {
 	*x = AttachRequest_Beat{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[9]
+	mi := &file_muster_v1_attachment_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -930,7 +1109,7 @@ func (x *AttachRequest_Beat) String() string {
 func (*AttachRequest_Beat) ProtoMessage() {}
 
 func (x *AttachRequest_Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[9]
+	mi := &file_muster_v1_attachment_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -943,7 +1122,7 @@ func (x *AttachRequest_Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRequest_Beat.ProtoReflect.Descriptor instead.
 func (*AttachRequest_Beat) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 2}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 2}
 }
 
 func (x *AttachRequest_Beat) GetTime() *timestamppb.Timestamp {
@@ -965,14 +1144,16 @@ type AttachRequest_TopologyUpdate_Descendant struct {
 	// As in ListAttachedResponse.Child.
 	DuplicateAgentTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=duplicate_agent_time,json=duplicateAgentTime,proto3" json:"duplicate_agent_time,omitempty"`
 	// As in `hello`.
-	Link          string `protobuf:"bytes,6,opt,name=link,proto3" json:"link,omitempty"`
+	Link string `protobuf:"bytes,6,opt,name=link,proto3" json:"link,omitempty"`
+	// The last one that the descendant sent.
+	Info          *NodeInfo `protobuf:"bytes,7,opt,name=info,proto3" json:"info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttachRequest_TopologyUpdate_Descendant) Reset() {
 	*x = AttachRequest_TopologyUpdate_Descendant{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[10]
+	mi := &file_muster_v1_attachment_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -984,7 +1165,7 @@ func (x *AttachRequest_TopologyUpdate_Descendant) String() string {
 func (*AttachRequest_TopologyUpdate_Descendant) ProtoMessage() {}
 
 func (x *AttachRequest_TopologyUpdate_Descendant) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[10]
+	mi := &file_muster_v1_attachment_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -997,7 +1178,7 @@ func (x *AttachRequest_TopologyUpdate_Descendant) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use AttachRequest_TopologyUpdate_Descendant.ProtoReflect.Descriptor instead.
 func (*AttachRequest_TopologyUpdate_Descendant) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{1, 1, 0}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 1, 0}
 }
 
 func (x *AttachRequest_TopologyUpdate_Descendant) GetStatement() *AttachStatement {
@@ -1042,6 +1223,13 @@ func (x *AttachRequest_TopologyUpdate_Descendant) GetLink() string {
 	return ""
 }
 
+func (x *AttachRequest_TopologyUpdate_Descendant) GetInfo() *NodeInfo {
+	if x != nil {
+		return x.Info
+	}
+	return nil
+}
+
 type AttachResponse_Greeting struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The relay's URI, and the key of its server certificate.
@@ -1054,7 +1242,7 @@ type AttachResponse_Greeting struct {
 
 func (x *AttachResponse_Greeting) Reset() {
 	*x = AttachResponse_Greeting{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[11]
+	mi := &file_muster_v1_attachment_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1066,7 +1254,7 @@ func (x *AttachResponse_Greeting) String() string {
 func (*AttachResponse_Greeting) ProtoMessage() {}
 
 func (x *AttachResponse_Greeting) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[11]
+	mi := &file_muster_v1_attachment_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1079,7 +1267,7 @@ func (x *AttachResponse_Greeting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse_Greeting.ProtoReflect.Descriptor instead.
 func (*AttachResponse_Greeting) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 0}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3, 0}
 }
 
 func (x *AttachResponse_Greeting) GetRelay() string {
@@ -1124,7 +1312,7 @@ type AttachResponse_Welcome struct {
 
 func (x *AttachResponse_Welcome) Reset() {
 	*x = AttachResponse_Welcome{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[12]
+	mi := &file_muster_v1_attachment_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1136,7 +1324,7 @@ func (x *AttachResponse_Welcome) String() string {
 func (*AttachResponse_Welcome) ProtoMessage() {}
 
 func (x *AttachResponse_Welcome) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[12]
+	mi := &file_muster_v1_attachment_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1149,7 +1337,7 @@ func (x *AttachResponse_Welcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse_Welcome.ProtoReflect.Descriptor instead.
 func (*AttachResponse_Welcome) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 1}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3, 1}
 }
 
 func (x *AttachResponse_Welcome) GetInterval() *durationpb.Duration {
@@ -1203,7 +1391,7 @@ type AttachResponse_Beat struct {
 
 func (x *AttachResponse_Beat) Reset() {
 	*x = AttachResponse_Beat{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[13]
+	mi := &file_muster_v1_attachment_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1215,7 +1403,7 @@ func (x *AttachResponse_Beat) String() string {
 func (*AttachResponse_Beat) ProtoMessage() {}
 
 func (x *AttachResponse_Beat) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[13]
+	mi := &file_muster_v1_attachment_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1228,7 +1416,7 @@ func (x *AttachResponse_Beat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse_Beat.ProtoReflect.Descriptor instead.
 func (*AttachResponse_Beat) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 2}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3, 2}
 }
 
 func (x *AttachResponse_Beat) GetTime() *timestamppb.Timestamp {
@@ -1252,7 +1440,7 @@ type AttachResponse_Revoked struct {
 
 func (x *AttachResponse_Revoked) Reset() {
 	*x = AttachResponse_Revoked{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[14]
+	mi := &file_muster_v1_attachment_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1452,7 @@ func (x *AttachResponse_Revoked) String() string {
 func (*AttachResponse_Revoked) ProtoMessage() {}
 
 func (x *AttachResponse_Revoked) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[14]
+	mi := &file_muster_v1_attachment_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1465,7 @@ func (x *AttachResponse_Revoked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachResponse_Revoked.ProtoReflect.Descriptor instead.
 func (*AttachResponse_Revoked) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{2, 3}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3, 3}
 }
 
 func (x *AttachResponse_Revoked) GetSubjects() []string {
@@ -1312,7 +1500,7 @@ type CollectionOffer_Plugin struct {
 
 func (x *CollectionOffer_Plugin) Reset() {
 	*x = CollectionOffer_Plugin{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	mi := &file_muster_v1_attachment_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1324,7 +1512,7 @@ func (x *CollectionOffer_Plugin) String() string {
 func (*CollectionOffer_Plugin) ProtoMessage() {}
 
 func (x *CollectionOffer_Plugin) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[15]
+	mi := &file_muster_v1_attachment_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1337,7 +1525,7 @@ func (x *CollectionOffer_Plugin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CollectionOffer_Plugin.ProtoReflect.Descriptor instead.
 func (*CollectionOffer_Plugin) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{3, 0}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{4, 0}
 }
 
 func (x *CollectionOffer_Plugin) GetName() string {
@@ -1370,14 +1558,17 @@ type ListAttachedResponse_Child struct {
 	DuplicateAgentTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=duplicate_agent_time,json=duplicateAgentTime,proto3" json:"duplicate_agent_time,omitempty"`
 	// Set while it is attached through a tunnel: the address of the gateway, the way, and why the child does not
 	// connect directly, in its own words.
-	Link          string `protobuf:"bytes,8,opt,name=link,proto3" json:"link,omitempty"`
+	Link string `protobuf:"bytes,8,opt,name=link,proto3" json:"link,omitempty"`
+	// The last one that the node sent, also if it is not attached now. Absent for relays, and for nodes with an older
+	// program.
+	Info          *NodeInfo `protobuf:"bytes,9,opt,name=info,proto3" json:"info,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ListAttachedResponse_Child) Reset() {
 	*x = ListAttachedResponse_Child{}
-	mi := &file_muster_v1_attachment_proto_msgTypes[16]
+	mi := &file_muster_v1_attachment_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1389,7 +1580,7 @@ func (x *ListAttachedResponse_Child) String() string {
 func (*ListAttachedResponse_Child) ProtoMessage() {}
 
 func (x *ListAttachedResponse_Child) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_attachment_proto_msgTypes[16]
+	mi := &file_muster_v1_attachment_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1402,7 +1593,7 @@ func (x *ListAttachedResponse_Child) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAttachedResponse_Child.ProtoReflect.Descriptor instead.
 func (*ListAttachedResponse_Child) Descriptor() ([]byte, []int) {
-	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{6, 0}
+	return file_muster_v1_attachment_proto_rawDescGZIP(), []int{7, 0}
 }
 
 func (x *ListAttachedResponse_Child) GetName() string {
@@ -1461,6 +1652,13 @@ func (x *ListAttachedResponse_Child) GetLink() string {
 	return ""
 }
 
+func (x *ListAttachedResponse_Child) GetInfo() *NodeInfo {
+	if x != nil {
+		return x.Info
+	}
+	return nil
+}
+
 var File_muster_v1_attachment_proto protoreflect.FileDescriptor
 
 const file_muster_v1_attachment_proto_rawDesc = "" +
@@ -1473,12 +1671,26 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vexpire_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"expireTime\x12\x1c\n" +
 	"\tsignature\x18\x05 \x01(\fR\tsignature\x122\n" +
-	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xbc\b\n" +
+	"\x15certificate_chain_pem\x18\x06 \x01(\tR\x13certificateChainPem\"\xe0\x02\n" +
+	"\bNodeInfo\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\tR\aversion\x127\n" +
+	"\badapters\x18\x02 \x03(\v2\x1b.muster.v1.NodeInfo.AdapterR\badapters\x12\x1d\n" +
+	"\n" +
+	"free_bytes\x18\x03 \x01(\x03R\tfreeBytes\x12\x1f\n" +
+	"\vtotal_bytes\x18\x04 \x01(\x03R\n" +
+	"totalBytes\x12.\n" +
+	"\x04time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x1a\x90\x01\n" +
+	"\aAdapter\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aversion\x18\x02 \x01(\tR\aversion\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\x12=\n" +
+	"\fversion_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\vversionTime\"\x90\t\n" +
 	"\rAttachRequest\x126\n" +
 	"\x05hello\x18\x01 \x01(\v2\x1e.muster.v1.AttachRequest.HelloH\x00R\x05hello\x12E\n" +
 	"\btopology\x18\x02 \x01(\v2'.muster.v1.AttachRequest.TopologyUpdateH\x00R\btopology\x121\n" +
 	"\arecords\x18\x03 \x01(\v2\x15.muster.v1.JobRecordsH\x00R\arecords\x123\n" +
-	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x1a\xb4\x02\n" +
+	"\x04beat\x18\x05 \x01(\v2\x1d.muster.v1.AttachRequest.BeatH\x00R\x04beat\x12)\n" +
+	"\x04info\x18\x06 \x01(\v2\x13.muster.v1.NodeInfoH\x00R\x04info\x1a\xb4\x02\n" +
 	"\x05Hello\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x1f\n" +
 	"\vinstance_id\x18\x02 \x01(\tR\n" +
@@ -1488,11 +1700,11 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\rrelay_targets\x18\x05 \x03(\tR\frelayTargets\x12/\n" +
 	"\x13revocations_version\x18\x06 \x01(\x03R\x12revocationsVersion\x121\n" +
 	"\x06uptime\x18\a \x01(\v2\x19.google.protobuf.DurationR\x06uptime\x12\x12\n" +
-	"\x04link\x18\b \x01(\tR\x04link\x1a\xc3\x03\n" +
+	"\x04link\x18\b \x01(\tR\x04link\x1a\xec\x03\n" +
 	"\x0eTopologyUpdate\x12T\n" +
 	"\vdescendants\x18\x01 \x03(\v22.muster.v1.AttachRequest.TopologyUpdate.DescendantR\vdescendants\x12%\n" +
 	"\x0eforgotten_uris\x18\x02 \x03(\tR\rforgottenUris\x12\x1a\n" +
-	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\x97\x02\n" +
+	"\bcomplete\x18\x03 \x01(\bR\bcomplete\x1a\xc0\x02\n" +
 	"\n" +
 	"Descendant\x128\n" +
 	"\tstatement\x18\x01 \x01(\v2\x1a.muster.v1.AttachStatementR\tstatement\x12\x14\n" +
@@ -1501,7 +1713,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\vchange_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"changeTime\x12L\n" +
 	"\x14duplicate_agent_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x12\x12\n" +
-	"\x04link\x18\x06 \x01(\tR\x04link\x1a6\n" +
+	"\x04link\x18\x06 \x01(\tR\x04link\x12'\n" +
+	"\x04info\x18\a \x01(\v2\x13.muster.v1.NodeInfoR\x04info\x1a6\n" +
 	"\x04Beat\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04timeB\t\n" +
 	"\amessageJ\x04\b\x04\x10\x05\"\xd3\t\n" +
@@ -1556,16 +1769,17 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"\x0fdefinition_yaml\x18\x02 \x01(\tR\x0edefinitionYaml\"9\n" +
 	"\x0fCollectionEnded\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x14\n" +
-	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\x8c\x01\n" +
+	"\x05nodes\x18\x02 \x03(\tR\x05nodes\"\xa0\x01\n" +
 	"\x13ListAttachedRequest\x12\x1b\n" +
 	"\tpage_size\x18\x01 \x01(\x05R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x14\n" +
 	"\x05relay\x18\x03 \x01(\tR\x05relay\x12#\n" +
-	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\"\xad\x03\n" +
+	"\rattached_only\x18\x04 \x01(\bR\fattachedOnly\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\"\xd6\x03\n" +
 	"\x14ListAttachedResponse\x12A\n" +
 	"\bchildren\x18\x01 \x03(\v2%.muster.v1.ListAttachedResponse.ChildR\bchildren\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\xa9\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a\xd2\x02\n" +
 	"\x05Child\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
 	"\bis_relay\x18\x02 \x01(\bR\aisRelay\x12\x14\n" +
@@ -1575,7 +1789,8 @@ const file_muster_v1_attachment_proto_rawDesc = "" +
 	"changeTime\x12 \n" +
 	"\vdescendants\x18\x06 \x01(\x03R\vdescendants\x12L\n" +
 	"\x14duplicate_agent_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x12duplicateAgentTime\x12\x12\n" +
-	"\x04link\x18\b \x01(\tR\x04link2\xa3\x01\n" +
+	"\x04link\x18\b \x01(\tR\x04link\x12'\n" +
+	"\x04info\x18\t \x01(\v2\x13.muster.v1.NodeInfoR\x04info2\xa3\x01\n" +
 	"\rAttachService\x12A\n" +
 	"\x06Attach\x12\x18.muster.v1.AttachRequest\x1a\x19.muster.v1.AttachResponse(\x010\x01\x12O\n" +
 	"\fListAttached\x12\x1e.muster.v1.ListAttachedRequest\x1a\x1f.muster.v1.ListAttachedResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
@@ -1592,79 +1807,87 @@ func file_muster_v1_attachment_proto_rawDescGZIP() []byte {
 	return file_muster_v1_attachment_proto_rawDescData
 }
 
-var file_muster_v1_attachment_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_muster_v1_attachment_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_muster_v1_attachment_proto_goTypes = []any{
 	(*AttachStatement)(nil),                         // 0: muster.v1.AttachStatement
-	(*AttachRequest)(nil),                           // 1: muster.v1.AttachRequest
-	(*AttachResponse)(nil),                          // 2: muster.v1.AttachResponse
-	(*CollectionOffer)(nil),                         // 3: muster.v1.CollectionOffer
-	(*CollectionEnded)(nil),                         // 4: muster.v1.CollectionEnded
-	(*ListAttachedRequest)(nil),                     // 5: muster.v1.ListAttachedRequest
-	(*ListAttachedResponse)(nil),                    // 6: muster.v1.ListAttachedResponse
-	(*AttachRequest_Hello)(nil),                     // 7: muster.v1.AttachRequest.Hello
-	(*AttachRequest_TopologyUpdate)(nil),            // 8: muster.v1.AttachRequest.TopologyUpdate
-	(*AttachRequest_Beat)(nil),                      // 9: muster.v1.AttachRequest.Beat
-	(*AttachRequest_TopologyUpdate_Descendant)(nil), // 10: muster.v1.AttachRequest.TopologyUpdate.Descendant
-	(*AttachResponse_Greeting)(nil),                 // 11: muster.v1.AttachResponse.Greeting
-	(*AttachResponse_Welcome)(nil),                  // 12: muster.v1.AttachResponse.Welcome
-	(*AttachResponse_Beat)(nil),                     // 13: muster.v1.AttachResponse.Beat
-	(*AttachResponse_Revoked)(nil),                  // 14: muster.v1.AttachResponse.Revoked
-	(*CollectionOffer_Plugin)(nil),                  // 15: muster.v1.CollectionOffer.Plugin
-	(*ListAttachedResponse_Child)(nil),              // 16: muster.v1.ListAttachedResponse.Child
-	(*timestamppb.Timestamp)(nil),                   // 17: google.protobuf.Timestamp
-	(*JobRecords)(nil),                              // 18: muster.v1.JobRecords
-	(*JobCommand)(nil),                              // 19: muster.v1.JobCommand
-	(*JobCancel)(nil),                               // 20: muster.v1.JobCancel
-	(*RecordsAck)(nil),                              // 21: muster.v1.RecordsAck
-	(*CommandRevocations)(nil),                      // 22: muster.v1.CommandRevocations
-	(*ShareOffers)(nil),                             // 23: muster.v1.ShareOffers
-	(*ShareQuery)(nil),                              // 24: muster.v1.ShareQuery
-	(*durationpb.Duration)(nil),                     // 25: google.protobuf.Duration
+	(*NodeInfo)(nil),                                // 1: muster.v1.NodeInfo
+	(*AttachRequest)(nil),                           // 2: muster.v1.AttachRequest
+	(*AttachResponse)(nil),                          // 3: muster.v1.AttachResponse
+	(*CollectionOffer)(nil),                         // 4: muster.v1.CollectionOffer
+	(*CollectionEnded)(nil),                         // 5: muster.v1.CollectionEnded
+	(*ListAttachedRequest)(nil),                     // 6: muster.v1.ListAttachedRequest
+	(*ListAttachedResponse)(nil),                    // 7: muster.v1.ListAttachedResponse
+	(*NodeInfo_Adapter)(nil),                        // 8: muster.v1.NodeInfo.Adapter
+	(*AttachRequest_Hello)(nil),                     // 9: muster.v1.AttachRequest.Hello
+	(*AttachRequest_TopologyUpdate)(nil),            // 10: muster.v1.AttachRequest.TopologyUpdate
+	(*AttachRequest_Beat)(nil),                      // 11: muster.v1.AttachRequest.Beat
+	(*AttachRequest_TopologyUpdate_Descendant)(nil), // 12: muster.v1.AttachRequest.TopologyUpdate.Descendant
+	(*AttachResponse_Greeting)(nil),                 // 13: muster.v1.AttachResponse.Greeting
+	(*AttachResponse_Welcome)(nil),                  // 14: muster.v1.AttachResponse.Welcome
+	(*AttachResponse_Beat)(nil),                     // 15: muster.v1.AttachResponse.Beat
+	(*AttachResponse_Revoked)(nil),                  // 16: muster.v1.AttachResponse.Revoked
+	(*CollectionOffer_Plugin)(nil),                  // 17: muster.v1.CollectionOffer.Plugin
+	(*ListAttachedResponse_Child)(nil),              // 18: muster.v1.ListAttachedResponse.Child
+	(*timestamppb.Timestamp)(nil),                   // 19: google.protobuf.Timestamp
+	(*JobRecords)(nil),                              // 20: muster.v1.JobRecords
+	(*JobCommand)(nil),                              // 21: muster.v1.JobCommand
+	(*JobCancel)(nil),                               // 22: muster.v1.JobCancel
+	(*RecordsAck)(nil),                              // 23: muster.v1.RecordsAck
+	(*CommandRevocations)(nil),                      // 24: muster.v1.CommandRevocations
+	(*ShareOffers)(nil),                             // 25: muster.v1.ShareOffers
+	(*ShareQuery)(nil),                              // 26: muster.v1.ShareQuery
+	(*durationpb.Duration)(nil),                     // 27: google.protobuf.Duration
 }
 var file_muster_v1_attachment_proto_depIdxs = []int32{
-	17, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
-	7,  // 1: muster.v1.AttachRequest.hello:type_name -> muster.v1.AttachRequest.Hello
-	8,  // 2: muster.v1.AttachRequest.topology:type_name -> muster.v1.AttachRequest.TopologyUpdate
-	18, // 3: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
-	9,  // 4: muster.v1.AttachRequest.beat:type_name -> muster.v1.AttachRequest.Beat
-	11, // 5: muster.v1.AttachResponse.greeting:type_name -> muster.v1.AttachResponse.Greeting
-	12, // 6: muster.v1.AttachResponse.welcome:type_name -> muster.v1.AttachResponse.Welcome
-	19, // 7: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
-	20, // 8: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
-	21, // 9: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
-	22, // 10: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
-	3,  // 11: muster.v1.AttachResponse.collection:type_name -> muster.v1.CollectionOffer
-	4,  // 12: muster.v1.AttachResponse.collection_ended:type_name -> muster.v1.CollectionEnded
-	13, // 13: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
-	14, // 14: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
-	23, // 15: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
-	24, // 16: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
-	15, // 17: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
-	17, // 18: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
-	16, // 19: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
-	0,  // 20: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
-	25, // 21: muster.v1.AttachRequest.Hello.uptime:type_name -> google.protobuf.Duration
-	10, // 22: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
-	17, // 23: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
-	0,  // 24: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
-	17, // 25: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
-	17, // 26: muster.v1.AttachRequest.TopologyUpdate.Descendant.duplicate_agent_time:type_name -> google.protobuf.Timestamp
-	17, // 27: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
-	25, // 28: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
-	17, // 29: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
-	25, // 30: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
-	17, // 31: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
-	17, // 32: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
-	17, // 33: muster.v1.ListAttachedResponse.Child.duplicate_agent_time:type_name -> google.protobuf.Timestamp
-	1,  // 34: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
-	5,  // 35: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
-	2,  // 36: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
-	6,  // 37: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
-	36, // [36:38] is the sub-list for method output_type
-	34, // [34:36] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	19, // 0: muster.v1.AttachStatement.expire_time:type_name -> google.protobuf.Timestamp
+	8,  // 1: muster.v1.NodeInfo.adapters:type_name -> muster.v1.NodeInfo.Adapter
+	19, // 2: muster.v1.NodeInfo.time:type_name -> google.protobuf.Timestamp
+	9,  // 3: muster.v1.AttachRequest.hello:type_name -> muster.v1.AttachRequest.Hello
+	10, // 4: muster.v1.AttachRequest.topology:type_name -> muster.v1.AttachRequest.TopologyUpdate
+	20, // 5: muster.v1.AttachRequest.records:type_name -> muster.v1.JobRecords
+	11, // 6: muster.v1.AttachRequest.beat:type_name -> muster.v1.AttachRequest.Beat
+	1,  // 7: muster.v1.AttachRequest.info:type_name -> muster.v1.NodeInfo
+	13, // 8: muster.v1.AttachResponse.greeting:type_name -> muster.v1.AttachResponse.Greeting
+	14, // 9: muster.v1.AttachResponse.welcome:type_name -> muster.v1.AttachResponse.Welcome
+	21, // 10: muster.v1.AttachResponse.command:type_name -> muster.v1.JobCommand
+	22, // 11: muster.v1.AttachResponse.cancel:type_name -> muster.v1.JobCancel
+	23, // 12: muster.v1.AttachResponse.records_ack:type_name -> muster.v1.RecordsAck
+	24, // 13: muster.v1.AttachResponse.revocations:type_name -> muster.v1.CommandRevocations
+	4,  // 14: muster.v1.AttachResponse.collection:type_name -> muster.v1.CollectionOffer
+	5,  // 15: muster.v1.AttachResponse.collection_ended:type_name -> muster.v1.CollectionEnded
+	15, // 16: muster.v1.AttachResponse.beat:type_name -> muster.v1.AttachResponse.Beat
+	16, // 17: muster.v1.AttachResponse.revoked:type_name -> muster.v1.AttachResponse.Revoked
+	25, // 18: muster.v1.AttachResponse.shares:type_name -> muster.v1.ShareOffers
+	26, // 19: muster.v1.AttachResponse.share_query:type_name -> muster.v1.ShareQuery
+	17, // 20: muster.v1.CollectionOffer.plugins:type_name -> muster.v1.CollectionOffer.Plugin
+	19, // 21: muster.v1.CollectionOffer.deadline:type_name -> google.protobuf.Timestamp
+	18, // 22: muster.v1.ListAttachedResponse.children:type_name -> muster.v1.ListAttachedResponse.Child
+	19, // 23: muster.v1.NodeInfo.Adapter.version_time:type_name -> google.protobuf.Timestamp
+	0,  // 24: muster.v1.AttachRequest.Hello.statement:type_name -> muster.v1.AttachStatement
+	27, // 25: muster.v1.AttachRequest.Hello.uptime:type_name -> google.protobuf.Duration
+	12, // 26: muster.v1.AttachRequest.TopologyUpdate.descendants:type_name -> muster.v1.AttachRequest.TopologyUpdate.Descendant
+	19, // 27: muster.v1.AttachRequest.Beat.time:type_name -> google.protobuf.Timestamp
+	0,  // 28: muster.v1.AttachRequest.TopologyUpdate.Descendant.statement:type_name -> muster.v1.AttachStatement
+	19, // 29: muster.v1.AttachRequest.TopologyUpdate.Descendant.change_time:type_name -> google.protobuf.Timestamp
+	19, // 30: muster.v1.AttachRequest.TopologyUpdate.Descendant.duplicate_agent_time:type_name -> google.protobuf.Timestamp
+	1,  // 31: muster.v1.AttachRequest.TopologyUpdate.Descendant.info:type_name -> muster.v1.NodeInfo
+	19, // 32: muster.v1.AttachResponse.Greeting.time:type_name -> google.protobuf.Timestamp
+	27, // 33: muster.v1.AttachResponse.Welcome.interval:type_name -> google.protobuf.Duration
+	19, // 34: muster.v1.AttachResponse.Welcome.time:type_name -> google.protobuf.Timestamp
+	27, // 35: muster.v1.AttachResponse.Welcome.clock:type_name -> google.protobuf.Duration
+	19, // 36: muster.v1.AttachResponse.Beat.time:type_name -> google.protobuf.Timestamp
+	19, // 37: muster.v1.ListAttachedResponse.Child.change_time:type_name -> google.protobuf.Timestamp
+	19, // 38: muster.v1.ListAttachedResponse.Child.duplicate_agent_time:type_name -> google.protobuf.Timestamp
+	1,  // 39: muster.v1.ListAttachedResponse.Child.info:type_name -> muster.v1.NodeInfo
+	2,  // 40: muster.v1.AttachService.Attach:input_type -> muster.v1.AttachRequest
+	6,  // 41: muster.v1.AttachService.ListAttached:input_type -> muster.v1.ListAttachedRequest
+	3,  // 42: muster.v1.AttachService.Attach:output_type -> muster.v1.AttachResponse
+	7,  // 43: muster.v1.AttachService.ListAttached:output_type -> muster.v1.ListAttachedResponse
+	42, // [42:44] is the sub-list for method output_type
+	40, // [40:42] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_attachment_proto_init() }
@@ -1674,13 +1897,14 @@ func file_muster_v1_attachment_proto_init() {
 	}
 	file_muster_v1_jobs_proto_init()
 	file_muster_v1_shares_proto_init()
-	file_muster_v1_attachment_proto_msgTypes[1].OneofWrappers = []any{
+	file_muster_v1_attachment_proto_msgTypes[2].OneofWrappers = []any{
 		(*AttachRequest_Hello_)(nil),
 		(*AttachRequest_Topology)(nil),
 		(*AttachRequest_Records)(nil),
 		(*AttachRequest_Beat_)(nil),
+		(*AttachRequest_Info)(nil),
 	}
-	file_muster_v1_attachment_proto_msgTypes[2].OneofWrappers = []any{
+	file_muster_v1_attachment_proto_msgTypes[3].OneofWrappers = []any{
 		(*AttachResponse_Greeting_)(nil),
 		(*AttachResponse_Welcome_)(nil),
 		(*AttachResponse_Command)(nil),
@@ -1700,7 +1924,7 @@ func file_muster_v1_attachment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_attachment_proto_rawDesc), len(file_muster_v1_attachment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
