@@ -227,6 +227,32 @@ TEST(JobBoardTest, FinalRecordThatItsNodeDidNotSignIsNeitherStoredNorAcked) {
   EXPECT_EQ(Root::Sent(*root.Reattach("n1")), std::vector<std::string>{"command n1"});
 }
 
+// A record that a child session refused never arrives here: the outcome of its node says why it is
+// missing.
+TEST(JobBoardTest, RefusedRecordIsNamedInTheOutcomeOfItsNode) {
+  SimulatedDisk disk;
+  Root root(disk);
+  ASSERT_TRUE(root.Submit("j1").ok());
+  v1::JobRecord record;
+  record.set_node("n1");
+  record.set_job("another");  // is not running
+  root.board().NoteRefused(record, absl::InvalidArgumentError("of no job"));
+  record.set_job("j1");
+  root.board().NoteRefused(record, absl::InvalidArgumentError("it has no content"));
+  record.set_node("stranger");
+  root.board().NoteRefused(record, absl::InvalidArgumentError("of no node"));
+  while (!root.HasEnded("j1")) root.Advance(absl::Minutes(1));
+  const std::string refused = "; a record that arrived was refused: ";
+  int named = 0;
+  for (const std::string& detail : root.DetailsOf(disk, "j1")) {
+    if (detail.find(refused) == detail.npos) continue;
+    ++named;
+    EXPECT_TRUE(detail.starts_with("n1: ") && detail.ends_with(refused + "it has no content"))
+        << detail;
+  }
+  EXPECT_EQ(named, 1);
+}
+
 TEST(JobBoardTest, DroppedFinalRecordsOfANodeAreLoggedOnce) {
   SimulatedDisk disk;
   Root root(disk);

@@ -62,6 +62,11 @@ class Root {
     request.targets = std::make_shared<const TargetSet>(std::move(nodes));
     EXPECT_TRUE(board_->Submit(std::move(request), "spiffe://fleet.test/operator/o").ok());
     executor_.AwaitIdle();
+    return DetailsOf(disk, job);
+  }
+
+  // Returns the details of the records of a job.
+  std::vector<std::string> DetailsOf(FileOps& disk, const std::string& job) {
     std::vector<std::string> details;
     const auto read =
         Journal::Read(disk, board_->Get(job)->records_path, [&](std::string_view bytes, int64_t) {
