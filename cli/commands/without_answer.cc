@@ -54,12 +54,12 @@ std::string WithoutAnswerText(const std::vector<std::string>& nodes,
     const auto child = attached->find(node);
     return child != attached->end() && child->second.attached();
   };
-  std::vector<std::string> not_responding;
+  std::vector<std::string> silent;  // they may load an image or read files before the start
   std::vector<std::string> unreachable;
   for (const std::string& node : nodes) {
-    (is_attached(node) ? not_responding : unreachable).push_back(node);
+    (is_attached(node) ? silent : unreachable).push_back(node);
   }
-  return NamedText("not responding", std::move(not_responding)) +
+  return NamedText("attached, nothing reported yet", std::move(silent)) +
          NamedText("unreachable", std::move(unreachable));
 }
 

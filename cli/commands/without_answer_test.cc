@@ -12,7 +12,7 @@ TEST(WithoutAnswerTest, AttachedNodesAndOthersAreNamedApart) {
   attached["n1"].set_attached(true);
   attached["n2"].set_attached(false);
   EXPECT_EQ(WithoutAnswerText({"n1", "n2", "n3"}, attached),
-            "not responding: n1\nunreachable: n2, n3\n");
+            "attached, nothing reported yet: n1\nunreachable: n2, n3\n");
   EXPECT_EQ(WithoutAnswerText({}, attached), "");
 }
 

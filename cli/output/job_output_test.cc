@@ -208,8 +208,8 @@ TEST_F(JobOutputTest, TimeOfTodayIsPrintedWithoutItsDate) {
 }
 
 TEST_F(JobOutputTest, NoticeIsPrintedOnStderr) {
-  output_.PrintNotice("not responding: n1");
-  EXPECT_EQ(err_.str(), "not responding: n1\n");
+  output_.PrintNotice("attached, nothing reported yet: n1");
+  EXPECT_EQ(err_.str(), "attached, nothing reported yet: n1\n");
   EXPECT_EQ(out_.str(), "");
 }
 

@@ -97,7 +97,7 @@ func TestExecNamesNodesWithoutAnAnswer(t *testing.T) {
 	if code == 0 || out != "n1: here\n" {
 		t.Errorf("exit %d: %s", code, out)
 	}
-	if !strings.Contains(stderr, "not responding: n2\n") || strings.Contains(stderr, "unreachable:") {
+	if !strings.Contains(stderr, "attached, nothing reported yet: n2\n") || strings.Contains(stderr, "unreachable:") {
 		t.Errorf("stderr: %s", stderr)
 	}
 }
