@@ -53,16 +53,6 @@ absl::Status CheckTexts(const v1::AttachRequest::Hello& hello) {
   return absl::OkStatus();
 }
 
-absl::Status CheckInfo(const v1::NodeInfo& info) {
-  if (info.ByteSizeLong() > kMaxNodeInfo) {
-    return errors::InvalidAttachment("the information of a node is larger than 1 KiB");
-  }
-  if (info.adapters_size() > kMaxAdapters) {
-    return errors::InvalidAttachment("a node has more than 4 adapters");
-  }
-  return absl::OkStatus();
-}
-
 int64_t Nanos(absl::Duration time) { return absl::ToInt64Nanoseconds(time); }
 
 }  // namespace
@@ -77,6 +67,7 @@ ChildSession::ChildSession(const AttachParts& parts, Executor& executor, Identit
       name_(NameOf(child_)),
       is_relay_(IsRelay(child_)),
       stream_(std::move(stream)),
+      info_(parts.clock),
       received_at_(Nanos(parts.clock.MonotonicNow())) {}
 
 void ChildSession::Begin() {
@@ -111,9 +102,9 @@ void ChildSession::HandleMessage(v1::AttachRequest message) {
       return HandleRecords(std::move(*message.mutable_records()));
     }
     case v1::AttachRequest::kInfo:
-      if (const absl::Status s = CheckInfo(message.info()); !s.ok()) return End(s);
-      parts_.topology.SetInfo(
-          name_, this, std::make_shared<const v1::NodeInfo>(std::move(*message.mutable_info())));
+      if (const absl::Status s = HandleInfo(std::move(*message.mutable_info())); !s.ok()) {
+        return End(s);
+      }
       break;
     case v1::AttachRequest::kBeat:
     case v1::AttachRequest::MESSAGE_NOT_SET:  // of a newer version
@@ -202,7 +193,7 @@ absl::StatusOr<TopologyEntry> ChildSession::EntryOf(
   }
   entry.link = descendant.link();
   if (descendant.has_info()) {
-    RETURN_IF_ERROR(CheckInfo(descendant.info()));
+    RETURN_IF_ERROR(CheckNodeInfo(descendant.info()));
     entry.info = std::make_shared<const v1::NodeInfo>(descendant.info());
   }
   if (descendant.has_duplicate_agent_time()) {
@@ -330,6 +321,16 @@ void ChildSession::HandleRecords(v1::JobRecords records) {
   if (!full) stream_->ReadNext();
 }
 
+absl::Status ChildSession::HandleInfo(v1::NodeInfo info) {
+  RETURN_IF_ERROR(info_.Receive(std::move(info)));
+  PassInfo();
+  return absl::OkStatus();
+}
+
+void ChildSession::PassInfo() {
+  if (auto info = info_.TakeDue()) parts_.topology.SetInfo(name_, this, std::move(info));
+}
+
 void ChildSession::Send(v1::AttachResponse message) {
   sending_ = true;
   sent_at_ = Nanos(parts_.clock.MonotonicNow());
@@ -342,6 +343,7 @@ void ChildSession::Send(v1::AttachResponse message) {
 }
 
 void ChildSession::Tick() {
+  PassInfo();
   const int64_t now = Nanos(parts_.clock.MonotonicNow());
   const int64_t interval = Nanos(parts_.interval);
   if (reading_ && now - received_at_ > 3 * interval) {

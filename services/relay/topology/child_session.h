@@ -24,6 +24,7 @@
 #include "services/common/rpc/stream_core.h"
 #include "services/relay/jobs/record_filter.h"
 #include "services/relay/jobs/record_sink.h"
+#include "services/relay/topology/node_info_gate.h"
 #include "services/relay/topology/topology.h"
 #include "services/relay/trust.h"
 #include "services/relay/upstream/upstream.h"
@@ -110,6 +111,8 @@ class ChildSession : public ChildLink, public std::enable_shared_from_this<Child
                                            bool attached) const;
   absl::Status CheckRecords(const v1::JobRecords& records) const;
   void HandleRecords(v1::JobRecords records);
+  absl::Status HandleInfo(v1::NodeInfo info);
+  void PassInfo();
   absl::StatusOr<TopologyEntry> EntryOf(
       const v1::AttachRequest::TopologyUpdate::Descendant& descendant,
       const std::vector<TopologyEntry>& so_far) const;
@@ -120,6 +123,7 @@ class ChildSession : public ChildLink, public std::enable_shared_from_this<Child
   const std::string name_;  // of the child
   const bool is_relay_;
   const std::shared_ptr<ChildStream> stream_;
+  NodeInfoGate info_;
   std::string greeted_key_;  // set by Begin
 
   std::atomic<bool> attached_ = false;

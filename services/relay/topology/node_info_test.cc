@@ -31,8 +31,14 @@ TEST_F(NodeInfoTest, LastInfoIsKnownAlsoAfterTheEndAndTheNextStart) {
   const testing::Child child = Attach(NodeIdentity{"n1"});
   EXPECT_EQ(FreeBytes("n1"), -1);
   child.session->HandleMessage(InfoOf(7));
+  EXPECT_EQ(FreeBytes("n1"), 7);
+  child.session->HandleMessage(InfoOf(6));
   child.session->HandleMessage(InfoOf(8));
-  EXPECT_EQ(child.stream->reads, 2);
+  EXPECT_EQ(child.stream->reads, 3);
+  child.session->Tick();
+  EXPECT_EQ(FreeBytes("n1"), 7) << "a flood changes it every 10 s";
+  clock_.Advance(absl::Seconds(10));
+  child.session->Tick();
   EXPECT_EQ(FreeBytes("n1"), 8);
   child.session->HandleEnd();
   EXPECT_EQ(FreeBytes("n1"), 8);

@@ -18,10 +18,6 @@ inline constexpr size_t kMaxDepth = 20;
 // The most bytes of a link's description.
 inline constexpr size_t kMaxLinkText = 1024;
 
-// The most bytes, serialised, and the most adapters of a NodeInfo.
-inline constexpr size_t kMaxNodeInfo = 1024;
-inline constexpr int kMaxAdapters = 4;
-
 // A descendant of this relay. A value.
 struct TopologyEntry {
   std::string name;
