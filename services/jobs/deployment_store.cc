@@ -1,6 +1,5 @@
 #include "services/jobs/deployment_store.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -18,6 +17,7 @@
 #include "services/jobs/built_version.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/content_rows.h"
+#include "services/jobs/deployment_limits.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
 #include "services/jobs/unsettled_deployments.h"
@@ -30,22 +30,10 @@ using sqlite::Blob;
 using sqlite::Connection;
 using sqlite::Rows;
 
-constexpr int64_t kRemovedAtOnce = 10;
 constexpr int kMaxSilentNamed = 10;
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
   Rows rows = db.Query("SELECT total(succeeded) FROM deployment_nodes WHERE deployment = ?", id);
-  return rows.Next() ? rows.Int() : 0;
-}
-
-int64_t CountOf(Connection& db, bool ended) {
-  Rows rows = db.Query("SELECT count(*) FROM deployments WHERE ended = ?", ended);
-  return rows.Next() ? rows.Int() : 0;
-}
-
-int64_t CountOpenOf(Connection& db, const std::string& creator) {
-  Rows rows =
-      db.Query("SELECT count(*) FROM deployments WHERE ended = 0 AND created_by = ?", creator);
   return rows.Next() ? rows.Int() : 0;
 }
 
@@ -61,28 +49,6 @@ void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
   db.Run("UPDATE deployments SET ended = 1, unsettled_until = max(unsettled_until, 0) WHERE id = ?",
          id);
   SettleWorkspace(db, id, message);
-}
-
-// Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
-// remove the history of others. The next ones follow with later deployments.
-void RemoveOldest(Connection& db, int64_t max_ended) {
-  const int64_t excess = CountOf(db, true) - max_ended;
-  if (excess <= 0) return;
-  std::vector<int64_t> oldest;
-  {
-    Rows rows = db.Query(
-        "SELECT id FROM deployments WHERE ended = 1 AND created_by = "
-        "(SELECT created_by FROM deployments WHERE ended = 1 "
-        "GROUP BY created_by ORDER BY count(*) DESC, min(id) LIMIT 1) ORDER BY id LIMIT ?",
-        std::min(excess, kRemovedAtOnce));
-    while (rows.Next()) oldest.push_back(rows.Int());
-  }
-  for (const int64_t id : oldest) {
-    db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
-    DeleteContentsOf(db, id);
-    db.Run("DELETE FROM secret_reads WHERE deployment = ?", id);
-    db.Run("DELETE FROM deployments WHERE id = ?", id);
-  }
 }
 
 }  // namespace
@@ -114,14 +80,7 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
       if (!found) return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(source);
       RETURN_IF_ERROR(check(*found));
     }
-    if (CountOf(db, false) >= limits_.max_open) {
-      return errors::TooManyDeployments("", limits_.max_open);
-    }
-    if (CountOpenOf(db, message.created_by()) >= limits_.max_open / 2) {
-      return errors::TooManyDeployments(absl::StrCat(" of ", message.created_by()),
-                                        limits_.max_open / 2);
-    }
-    RemoveOldest(db, limits_.max_ended);
+    RETURN_IF_ERROR(MakeRoomForDeployment(db, message.created_by(), limits_));
     created = {message, true};
     db.Run(
         "INSERT INTO deployments (deployment, job, created_by, ended, message, request, "

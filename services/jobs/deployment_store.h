@@ -14,6 +14,7 @@
 #include "muster/v1/deployments.pb.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/jobs/deployment_limits.h"
 #include "services/jobs/deployment_source.h"
 
 namespace muster {
@@ -36,10 +37,7 @@ struct DeploymentOfCreator {
 // Thread-safe; calls wait for the disk.
 class DeploymentStore {
  public:
-  struct Limits {
-    int64_t max_open = 1'000;    // one creator may have half of them
-    int64_t max_ended = 10'000;  // a further one replaces the oldest
-  };
+  using Limits = DeploymentLimits;
 
   // `database` with the schema of jobs_schema.h outlives this object.
   explicit DeploymentStore(sqlite::LocalDatabase& database) : DeploymentStore(database, Limits()) {}
