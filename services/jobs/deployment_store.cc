@@ -17,6 +17,7 @@
 #include "services/jobs/built_version.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/content_rows.h"
+#include "services/jobs/deployment_audit.h"
 #include "services/jobs/deployment_limits.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
@@ -54,7 +55,8 @@ void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
 }  // namespace
 
 absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
-    const v1::Deployment& message, const v1::CreateDeploymentRequest& request, CheckSource check) {
+    const v1::Deployment& message, const v1::CreateDeploymentRequest& request, CheckSource check,
+    const std::string& vouched_by) {
   const std::string bytes = Serialised(request);
   const std::string digest = DigestBytes(Sha256::Of(bytes));
   Created created;
@@ -94,7 +96,9 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
       RETURN_IF_ERROR(
           AcquireWorkspace(db, message, request.nodes(0), FromProto(message.create_time())));
     }
-    return AddContentsOf(db, id, request);
+    RETURN_IF_ERROR(AddContentsOf(db, id, request));
+    AddCreationRecord(db, message, request, vouched_by);
+    return absl::OkStatus();
   }));
   return created;
 }
@@ -234,7 +238,7 @@ absl::StatusOr<OpenDeployment> DeploymentStore::GetOpen(const std::string& deplo
 }
 
 absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string& deployment,
-                                                              const std::string& by,
+                                                              const ChangeOrigin& by,
                                                               absl::Time time) {
   v1::Deployment message;
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
@@ -252,7 +256,8 @@ absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string&
       attempted = rows.Int() != 0;
     }
     if (has_ended || !message.cancel_requested_by().empty()) return absl::OkStatus();
-    message.set_cancel_requested_by(by);
+    message.set_cancel_requested_by(by.actor);
+    AddAuditRecord(db, v1::AUDIT_KIND_DEPLOYMENT, by, deployment, "cancelled", "", time);
     if (!attempted) SetCancelled(time, &message);
     db.Run("UPDATE deployments SET message = ?, cancelled = 1 WHERE id = ?",
            Blob{Serialised(message)}, id);
