@@ -62,6 +62,8 @@ absl::StatusOr<v1::ListAuditRecordsRequest> MakeRequest(Client& client,
   if (!arguments.actor.empty()) request.set_actor(ActorUri(context.fleet, arguments.actor));
   if (!arguments.subject.empty()) {
     request.set_subject(AuditSubject(context.fleet, arguments.subject));
+    const auto kind = AuditKindOfSubject(arguments.subject);
+    if (kind && arguments.kinds.empty()) request.add_kinds(*kind);
   }
   for (const std::string& word : arguments.kinds) {
     const auto kind = AuditKindOf(word);
@@ -152,7 +154,8 @@ absl::StatusOr<int> ShowAudit(Console& console, const CommandLine& line,
         console,
         arguments.subject.empty()
             ? "No audit record matches."
-            : "No audit record matches. A name alone is an operator; a node is node/NAME.");
+            : "No audit record matches. A name alone is an operator; a node is node/NAME, a secret "
+              "secret/NAME.");
   } else {
     console.out << RecordsTable(records, context.fleet, console.width);
   }
@@ -171,8 +174,9 @@ void AddAuditCommand(CommandLine& line) {
        .summary = "List the audit records, newest first",
        .details = absl::StrCat(
            "The aggregator records who was issued a certificate, revoked, joined or changed; each "
-           "run that was created, ended or deleted; each job with its command; and each refused "
-           "delivery. An operator that called through a gateway is shown as NAME via "
+           "run that was created, ended or deleted; each job with its command; each refused "
+           "delivery; and each change of templates, deployments, the baseline of conformance, "
+           "secrets and workspaces. An operator that called through a gateway is shown as NAME via "
            "service/gateway/GATEWAY: the gateway vouches for it.\n"
            "Kinds: ",
            AuditKindWords(),
@@ -181,6 +185,7 @@ void AddAuditCommand(CommandLine& line) {
        .example = "muster audit --since 1d --kind refused,conflict\n"
                   "muster audit --actor alice\n"
                   "muster audit --subject bob --kind credential,revocation\n"
+                  "muster audit --subject secret/prod/db\n"
                   "muster audit --run 3f2a0123456789ab --json"});
   const auto arguments = std::make_shared<AuditArguments>();
   command
@@ -196,8 +201,9 @@ void AddAuditCommand(CommandLine& line) {
       .add_option(
           "--subject", arguments->subject,
           "Only records of certificates that were issued to this identity, of its joins and "
-          "revocation, or of this job: a name as for --actor, a certificate "
-          "(ISSUER:SERIAL), or the id of a job")
+          "revocation, or of this object: a name as for --actor, a certificate (ISSUER:SERIAL), "
+          "the id of a job or a deployment, or template/NAME@VERSION, conformance/NODE, "
+          "secret/NAME or workspace/NAME")
       ->type_name("NAME");
   command.add_option("--kind", arguments->kinds, "Only records of these kinds")
       ->type_name("KIND,...")

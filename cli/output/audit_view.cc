@@ -38,12 +38,23 @@ std::string ActorOf(const v1::AuditRecord& record, std::string_view fleet) {
   return absl::StrCat(actor, " via ", WithoutFleet(record.vouched_by(), fleet));
 }
 
+// Returns true for the changes of the jobs service, whose subjects are no identities.
+bool IsChange(v1::AuditKind kind) {
+  return kind >= v1::AUDIT_KIND_TEMPLATE && kind <= v1::AUDIT_KIND_WORKSPACE;
+}
+
+// An identity contains its own kind.
+std::string SubjectPrefix(v1::AuditKind kind) {
+  if (kind == v1::AUDIT_KIND_JOB) return "job ";
+  return IsChange(kind) ? AuditKindWord(kind) + "/" : "";
+}
+
 std::string ObjectOf(const v1::AuditRecord& record, std::string_view fleet) {
   const v1::ResultKey& key = record.key();
   std::vector<std::string> parts;
   if (!record.subject().empty()) {
-    parts.push_back(absl::StrCat(record.kind() == v1::AUDIT_KIND_JOB ? "job " : "",
-                                 WithoutFleet(record.subject(), fleet)));
+    parts.push_back(
+        absl::StrCat(SubjectPrefix(record.kind()), WithoutFleet(record.subject(), fleet)));
   }
   if (!key.run().empty()) parts.push_back(absl::StrCat("run ", key.run()));
   if (!key.plugin().empty()) parts.push_back(absl::StrCat("plugin ", key.plugin()));
@@ -81,7 +92,15 @@ std::string ActorUri(std::string_view fleet, std::string_view name) {
   return absl::StrCat(ToAbsl(kScheme), ToAbsl(fleet), has_kind ? "/" : "/user/", ToAbsl(name));
 }
 
+std::optional<v1::AuditKind> AuditKindOfSubject(std::string_view name) {
+  const size_t end = name.find('/');
+  if (end == std::string_view::npos) return std::nullopt;
+  const auto kind = AuditKindOf(name.substr(0, end));
+  return kind && IsChange(*kind) ? kind : std::nullopt;
+}
+
 std::string AuditSubject(std::string_view fleet, std::string_view name) {
+  if (AuditKindOfSubject(name)) return std::string(name.substr(name.find('/') + 1));
   const bool is_certificate = name.find(':') != std::string_view::npos;
   return IsJobId(name) || is_certificate ? std::string(name) : ActorUri(fleet, name);
 }

@@ -25,9 +25,12 @@ std::string AuditKindWords();
 // Returns the URI of `name`: a URI, a name with its kind ("node/n1"), or the name of an operator.
 std::string ActorUri(std::string_view fleet, std::string_view name);
 
-// Returns the subject that `name` names: as ActorUri, or the id of a job, or a certificate
-// ("ISSUER:SERIAL").
+// Returns the subject that `name` names: as ActorUri, or the id of a job or a deployment, or a
+// certificate ("ISSUER:SERIAL"), or a changed object with its kind ("secret/prod/db").
 std::string AuditSubject(std::string_view fleet, std::string_view name);
+
+// Returns the kind of the changed object that `name` begins with; nothing for other names.
+std::optional<v1::AuditKind> AuditKindOfSubject(std::string_view name);
 
 // Returns the time, the kind, the actor, the object and the text. Identities of `fleet` are
 // named without it.

@@ -79,6 +79,19 @@ TEST(AuditViewTest, NameOfASubjectIsAnIdentityOrAJobOrACertificate) {
   EXPECT_EQ(AuditSubject("f", "0123456789abcdef0123456789abcdef"),
             "0123456789abcdef0123456789abcdef");
   EXPECT_EQ(AuditSubject("f", "ab12:01"), "ab12:01");
+  EXPECT_EQ(AuditKindOfSubject("alice"), std::nullopt);
+  EXPECT_EQ(AuditKindOfSubject("node/n1"), std::nullopt) << "also a kind of records";
+}
+
+TEST(AuditViewTest, ChangedObjectIsShownAndFoundWithItsKind) {
+  v1::AuditRecord record;
+  record.set_kind(v1::AUDIT_KIND_SECRET);
+  record.set_subject("prod/db");
+  EXPECT_EQ(AuditCells(record, "f", kNow)[3], "secret/prod/db");
+  EXPECT_EQ(AuditSubject("f", "secret/prod/db"), "prod/db");
+  EXPECT_EQ(AuditKindOfSubject("secret/prod/db"), v1::AUDIT_KIND_SECRET);
+  EXPECT_EQ(AuditSubject("f", "template/hi@1.4.0"), "hi@1.4.0");
+  EXPECT_EQ(AuditKindOfSubject("workspace/w"), v1::AUDIT_KIND_WORKSPACE);
 }
 
 TEST(AuditViewTest, NameOfAnActorBecomesItsUri) {

@@ -28,10 +28,16 @@ constexpr std::string_view kRecordShareRemoval = "/muster.v1.AuditService/Record
 
 constexpr std::string_view kRecordJob = "/muster.v1.AuditService/RecordJob";
 
+constexpr std::string_view kRecordServiceChange = "/muster.v1.AuditService/RecordServiceChange";
+
 constexpr std::string_view kListAuditRecords = "/muster.v1.AuditService/ListAuditRecords";
 
 // The limit of names from a relay.
 constexpr size_t kMaxText = 1024;
+
+// The limits of a change of a service.
+constexpr size_t kMaxSubject = 512;
+constexpr size_t kMaxEvent = 100;
 
 constexpr int kMaxPage = 1'000;
 constexpr int kDefaultPage = 100;
@@ -50,6 +56,11 @@ static_assert(static_cast<int>(AuditKind::kExpired) == v1::AUDIT_KIND_EXPIRED);
 static_assert(static_cast<int>(AuditKind::kShare) == v1::AUDIT_KIND_SHARE);
 static_assert(static_cast<int>(AuditKind::kDamage) == v1::AUDIT_KIND_DAMAGE);
 static_assert(static_cast<int>(AuditKind::kJob) == v1::AUDIT_KIND_JOB);
+static_assert(static_cast<int>(AuditKind::kTemplate) == v1::AUDIT_KIND_TEMPLATE);
+static_assert(static_cast<int>(AuditKind::kDeployment) == v1::AUDIT_KIND_DEPLOYMENT);
+static_assert(static_cast<int>(AuditKind::kConformance) == v1::AUDIT_KIND_CONFORMANCE);
+static_assert(static_cast<int>(AuditKind::kSecret) == v1::AUDIT_KIND_SECRET);
+static_assert(static_cast<int>(AuditKind::kWorkspace) == v1::AUDIT_KIND_WORKSPACE);
 
 int64_t ToMicros(const google::protobuf::Timestamp& time) {
   return absl::ToUnixMicros(FromProto(time));
@@ -84,6 +95,21 @@ std::string JobText(const v1::RecordJobRequest& request) {
                    absl::StrJoin(request.argv(), " ", AppendShellWord));
   const std::string_view kept = CutUtf8(command, kMaxText);
   return absl::StrCat(ToAbsl(kept), kept.size() < command.size() ? "..." : "");
+}
+
+bool IsServiceChange(v1::AuditKind kind) {
+  return kind == v1::AUDIT_KIND_TEMPLATE || kind == v1::AUDIT_KIND_DEPLOYMENT ||
+         kind == v1::AUDIT_KIND_CONFORMANCE || kind == v1::AUDIT_KIND_SECRET ||
+         kind == v1::AUDIT_KIND_WORKSPACE;
+}
+
+// Returns "stored at 2026-11-21T13:00:00.123456Z: DETAIL". Microseconds distinguish changes that
+// are otherwise equal.
+std::string ChangeText(const v1::RecordServiceChangeRequest& request) {
+  return absl::StrCat(
+      request.event(),
+      absl::FormatTime(" at %Y-%m-%dT%H:%M:%E6SZ", FromProto(request.time()), absl::UTCTimeZone()),
+      request.detail().empty() ? "" : ": ", ToAbsl(CutUtf8(request.detail(), kMaxText)));
 }
 
 void FillIn(const AuditRecord& record, v1::AuditRecord* out) {
@@ -176,6 +202,47 @@ absl::Status AuditService::Record(Call& call, const v1::RecordJobRequest& reques
   record.subject = request.job();
   record.text = JobText(request);
   // A relay that received no answer, or was killed before it noted it, sends the record again.
+  return store_.ApplyAndWait(AppendAudit{.record = std::move(record), .once = true}).status();
+}
+
+grpc::ServerUnaryReactor* AuditService::RecordServiceChange(
+    grpc::CallbackServerContext* context, const v1::RecordServiceChangeRequest* request,
+    v1::RecordServiceChangeResponse* response) {
+  return Answer(runtime_, context, kRecordServiceChange, {*request, response},
+                [=, this](Call& call) { return Record(call, *request); });
+}
+
+absl::Status AuditService::Record(Call& call, const v1::RecordServiceChangeRequest& request) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  if (!IsServiceChange(request.kind())) {
+    return errors::InvalidName(absl::StrCat(static_cast<int>(request.kind())),
+                               "a kind of a service's change", "one of another kind");
+  }
+  if (request.subject().empty() || request.subject().size() > kMaxSubject ||
+      request.event().empty() || request.event().size() > kMaxEvent) {
+    return errors::InvalidName(CutUtf8(request.subject(), kMaxSubject), "a subject and an event",
+                               "empty or too long");
+  }
+  const std::string& fleet = call.caller().identity.fleet;
+  ASSIGN_OR_RETURN(const Identity actor, ParseIdentity(request.actor(), fleet));
+  if (RoleOf(actor) != Role::kOperator && RoleOf(actor) != Role::kGateway) {
+    return errors::RoleNotAllowed(request.actor(), kRecordServiceChange, RoleName(Role::kOperator));
+  }
+  if (!request.vouched_by().empty()) {
+    ASSIGN_OR_RETURN(const Identity gateway, ParseIdentity(request.vouched_by(), fleet));
+    if (RoleOf(gateway) != Role::kGateway) {
+      return errors::RoleNotAllowed(request.vouched_by(), kRecordServiceChange,
+                                    RoleName(Role::kGateway));
+    }
+  }
+  AuditRecord record;
+  record.at = absl::ToUnixMicros(clock_.Now());
+  record.kind = static_cast<AuditKind>(request.kind());
+  record.actor = request.actor();
+  record.vouched_by = request.vouched_by();
+  record.subject = request.subject();
+  record.text = ChangeText(request);
+  // A service that received no answer, or was killed before it noted it, sends the record again.
   return store_.ApplyAndWait(AppendAudit{.record = std::move(record), .once = true}).status();
 }
 

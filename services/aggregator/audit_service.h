@@ -24,12 +24,16 @@ class AuditService : public v1::AuditService::CallbackService {
   grpc::ServerUnaryReactor* RecordJob(grpc::CallbackServerContext* context,
                                       const v1::RecordJobRequest* request,
                                       v1::RecordJobResponse* response) override;
+  grpc::ServerUnaryReactor* RecordServiceChange(grpc::CallbackServerContext* context,
+                                                const v1::RecordServiceChangeRequest* request,
+                                                v1::RecordServiceChangeResponse* response) override;
 
  private:
   absl::Status List(Call& call, const v1::ListAuditRecordsRequest& request,
                     v1::ListAuditRecordsResponse* response);
   absl::Status Record(Call& call, const v1::RecordShareRemovalRequest& request);
   absl::Status Record(Call& call, const v1::RecordJobRequest& request);
+  absl::Status Record(Call& call, const v1::RecordServiceChangeRequest& request);
 
   const RpcRuntime runtime_;
   StateStore& store_;

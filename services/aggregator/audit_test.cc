@@ -67,6 +67,69 @@ TEST_F(AuditTest, RemovalOfASharedFileIsAudited) {
             "shared file report.csv from n1 for n2: removal requested at relay far");
 }
 
+TEST_F(AuditTest, ChangeIsRecordedOnceAndOnlyForTheJobsService) {
+  const TestIdentity jobs = fleet_.Issue(ServiceIdentity{ServiceRole::kJobs, "main"});
+  const auto record = [&](const TestIdentity& as, const v1::RecordServiceChangeRequest& request) {
+    return Call<v1::AuditService>(fleet_.Connect(as), &v1::AuditService::Stub::RecordServiceChange,
+                                  request)
+        .status();
+  };
+  v1::RecordServiceChangeRequest request;
+  request.set_kind(v1::AUDIT_KIND_SECRET);
+  request.set_actor(absl::StrCat("spiffe://", fleet_.name(), "/user/alice"));
+  request.set_vouched_by(absl::StrCat("spiffe://", fleet_.name(), "/service/gateway/g1"));
+  request.set_subject("prod/db");
+  request.set_event("stored");
+  request.set_detail(absl::StrCat("version 1 ", std::string(2'000, 'x')));
+  request.mutable_time()->set_seconds(1'700'000'000);
+  request.mutable_time()->set_nanos(5'000);
+  ASSERT_TRUE(record(jobs, request).ok());
+  ASSERT_TRUE(record(jobs, request).ok()) << "again, after a kill of the jobs service";
+  request.mutable_time()->set_nanos(6'000);
+  ASSERT_TRUE(record(jobs, request).ok()) << "another change";
+  for (const TestIdentity& other : {fleet_.admin(), relay_}) {
+    EXPECT_NE(std::string(record(other, request).message()).find("ROLE_NOT_ALLOWED"),
+              std::string::npos);
+  }
+  v1::RecordServiceChangeRequest other_kind = request;
+  for (int kind = v1::AUDIT_KIND_TEMPLATE; kind <= v1::AUDIT_KIND_WORKSPACE; ++kind) {
+    if (kind == v1::AUDIT_KIND_SECRET) continue;
+    other_kind.set_kind(static_cast<v1::AuditKind>(kind));
+    EXPECT_TRUE(record(jobs, other_kind).ok()) << kind;
+  }
+  const auto refused = [&](const auto& change) {
+    v1::RecordServiceChangeRequest wrong = request;
+    change(&wrong);
+    return ReasonOf(record(jobs, wrong));
+  };
+  EXPECT_EQ(refused([](auto* wrong) { wrong->set_kind(v1::AUDIT_KIND_NODE); }), "INVALID_NAME");
+  EXPECT_EQ(refused([](auto* wrong) { wrong->set_subject(""); }), "INVALID_NAME");
+  EXPECT_EQ(refused([](auto* wrong) { wrong->set_subject(std::string(513, 's')); }),
+            "INVALID_NAME");
+  EXPECT_EQ(refused([](auto* wrong) { wrong->set_event(""); }), "INVALID_NAME");
+  EXPECT_EQ(refused([](auto* wrong) { wrong->set_actor("spiffe://other/user/alice"); }),
+            "IDENTITY_FOREIGN");
+  EXPECT_EQ(refused([&](auto* wrong) {
+              wrong->set_actor(absl::StrCat("spiffe://", fleet_.name(), "/node/n1"));
+            }),
+            "ROLE_NOT_ALLOWED");
+  EXPECT_EQ(refused([&](auto* wrong) { wrong->set_vouched_by(wrong->actor()); }),
+            "ROLE_NOT_ALLOWED");
+
+  v1::ListAuditRecordsRequest list;
+  list.add_kinds(v1::AUDIT_KIND_SECRET);
+  const auto records = Call<v1::AuditService>(fleet_.Connect(fleet_.admin()),
+                                              &v1::AuditService::Stub::ListAuditRecords, list);
+  ASSERT_TRUE(records.ok()) << records.status();
+  ASSERT_EQ(records->records_size(), 2);
+  const v1::AuditRecord& first = records->records(0);
+  EXPECT_EQ(first.actor(), request.actor());
+  EXPECT_EQ(first.vouched_by(), request.vouched_by());
+  EXPECT_EQ(first.subject(), "prod/db");
+  EXPECT_EQ(first.text().substr(0, 49), "stored at 2023-11-14T22:13:20.000005Z: version 1 ");
+  EXPECT_LT(first.text().size(), 1'100u);
+}
+
 TEST_F(AuditTest, JobIsRecordedOnlyForTheRootRelay) {
   const auto record = [&](const TestIdentity& as, const v1::RecordJobRequest& request) {
     return Call<v1::AuditService>(fleet_.Connect(as), &v1::AuditService::Stub::RecordJob, request)

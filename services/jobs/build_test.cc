@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "muster/v1/audit.pb.h"
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
@@ -250,6 +251,20 @@ TEST_F(BuildTest, CancelledBuildCreatesNoVersion) {
   relay_.End(created.job(), v1::JOB_STATE_CANCELLED);
   AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_CANCELLED);
   EXPECT_EQ(ReasonOf(GetTemplate("web").status()), "TEMPLATE_NOT_FOUND");
+}
+
+TEST_F(BuildTest, BuildAndItsVersionAreInTheAuditLog) {
+  const v1::Deployment build = Begin(Wanted(Document("1.4.0")));
+  End(build, Image('a'), v1::DEPLOYMENT_STATE_SUCCEEDED);
+  const auto versions = AwaitAuditRecords("web@1.4.0", 1);
+  ASSERT_EQ(versions.size(), 1u);
+  EXPECT_EQ(versions[0].kind(), v1::AUDIT_KIND_TEMPLATE);
+  EXPECT_EQ(versions[0].actor(), build.created_by());
+  EXPECT_THAT(versions[0].text(), HasSubstr(absl::StrCat("built by ", build.deployment())));
+  const auto builds = AwaitAuditRecords(build.deployment(), 1);
+  ASSERT_EQ(builds.size(), 1u);
+  EXPECT_EQ(builds[0].kind(), v1::AUDIT_KIND_DEPLOYMENT);
+  EXPECT_THAT(builds[0].text(), HasSubstr("web@1.4.0, a build, for 1 node"));
 }
 
 }  // namespace

@@ -47,7 +47,8 @@ absl::StatusOr<std::string> Store(Connection& db, int64_t id, const v1::Deployme
                          .version = std::move(own.version),
                          .document = std::move(document),
                          .created_by = message.created_by(),
-                         .created_at = absl::ToUnixMicros(FromProto(message.end_time()))};
+                         .created_at = absl::ToUnixMicros(FromProto(message.end_time())),
+                         .built_by = message.deployment()};
   if (const auto found = FindVersion(db, DocumentKind::kTemplate, version.name, version.version)) {
     if (!IsBuiltFrom(found->document, build)) {
       return errors::VersionExists("template", message.template_());

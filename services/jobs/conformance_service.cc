@@ -9,6 +9,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/change_origin.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
@@ -87,7 +88,7 @@ absl::Status ConformanceService::Set(Call& call, const v1::SetBaselineRequest& r
   ToProto(age, baseline.mutable_max_age());
   baseline.set_set_by(UriOf(call.caller()));
   ToProto(clock_.Now(), baseline.mutable_set_time());
-  ASSIGN_OR_RETURN(*response, store_.SetBaseline(std::move(baseline)));
+  ASSIGN_OR_RETURN(*response, store_.SetBaseline(std::move(baseline), OriginOf(call).vouched_by));
   Log(LogLevel::kInfo, "the baseline of conformance is set",
       {{"node", response->node()}, {"operator", response->set_by()}});
   return absl::OkStatus();
@@ -99,7 +100,7 @@ grpc::ServerUnaryReactor* ConformanceService::RemoveBaseline(
   return Answer(runtime_, context, "/muster.v1.ConformanceService/RemoveBaseline",
                 {*request, response}, [=, this](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  ASSIGN_OR_RETURN(*response, store_.RemoveBaseline());
+                  ASSIGN_OR_RETURN(*response, store_.RemoveBaseline(OriginOf(call), clock_.Now()));
                   Log(LogLevel::kWarning, "the baseline of conformance is removed",
                       {{"operator", UriOf(call.caller())}});
                   return absl::OkStatus();

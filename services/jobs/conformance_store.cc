@@ -8,6 +8,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/audit_outbox.h"
 #include "services/jobs/conformance_report.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
@@ -162,7 +163,7 @@ absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::GetBaseline() {
 }
 
 absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::SetBaseline(
-    v1::ConformanceBaseline baseline) {
+    v1::ConformanceBaseline baseline, const std::string& vouched_by) {
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
     const auto source = ReadNode(db, baseline.node());
     if (!source) {
@@ -173,17 +174,23 @@ absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::SetBaseline(
     baseline.set_report(source->report());
     db.Run("INSERT OR REPLACE INTO conformance_baseline (id, message) VALUES (1, ?)",
            Blob{Serialised(baseline)});
+    AddAuditRecord(db, v1::AUDIT_KIND_CONFORMANCE, {baseline.set_by(), vouched_by}, baseline.node(),
+                   "baseline set",
+                   absl::StrCat("by the report of deployment ", baseline.deployment()),
+                   FromProto(baseline.set_time()));
     return absl::OkStatus();
   }));
   return baseline;
 }
 
-absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::RemoveBaseline() {
+absl::StatusOr<v1::ConformanceBaseline> ConformanceStore::RemoveBaseline(const ChangeOrigin& by,
+                                                                         absl::Time now) {
   std::optional<v1::ConformanceBaseline> found;
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
     found = ReadBaseline(db);
     if (!found) return db.failed() ? absl::OkStatus() : errors::NoBaseline();
     db.Run("DELETE FROM conformance_baseline");
+    AddAuditRecord(db, v1::AUDIT_KIND_CONFORMANCE, by, found->node(), "baseline removed", "", now);
     return absl::OkStatus();
   }));
   return *std::move(found);

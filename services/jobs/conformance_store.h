@@ -16,6 +16,7 @@
 #include "muster/v1/deployments.pb.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/audit_outbox.h"
 
 namespace muster {
 
@@ -45,10 +46,11 @@ class ConformanceStore {
 
   // Makes the report of the node of `baseline` the baseline; its other fields are already set.
   // NOT_FOUND (NO_CONFORMANCE_REPORT), RESOURCE_EXHAUSTED (DISK_FULL).
-  absl::StatusOr<v1::ConformanceBaseline> SetBaseline(v1::ConformanceBaseline baseline);
+  absl::StatusOr<v1::ConformanceBaseline> SetBaseline(v1::ConformanceBaseline baseline,
+                                                      const std::string& vouched_by = "");
 
   // NOT_FOUND (NO_BASELINE).
-  absl::StatusOr<v1::ConformanceBaseline> RemoveBaseline();
+  absl::StatusOr<v1::ConformanceBaseline> RemoveBaseline(const ChangeOrigin& by, absl::Time now);
 
   // Returns OK if the baseline admits all of these nodes, or there is none; else
   // FAILED_PRECONDITION (NOT_CONFORMANT). Without nodes the deployment is for all: the baseline

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "muster/v1/audit.pb.h"
 #include "muster/v1/conformance.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/proto_time.h"
@@ -171,6 +172,14 @@ TEST_F(ConformanceTest, BaselineAdmitsConformantNodes) {
   ASSERT_TRUE(RemoveBaseline().ok());
   EXPECT_TRUE(Create(Request({"n2"})).ok());
   EXPECT_EQ(ReasonOf(RemoveBaseline().status()), "NO_BASELINE");
+
+  const auto records = AwaitAuditRecords("n1", 2);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].kind(), v1::AUDIT_KIND_CONFORMANCE);
+  EXPECT_EQ(records[0].actor(), baseline->set_by());
+  EXPECT_TRUE(absl::StartsWith(records[0].text(), "baseline set at ")) << records[0].text();
+  EXPECT_TRUE(absl::StrContains(records[0].text(), baseline->deployment()));
+  EXPECT_TRUE(absl::StartsWith(records[1].text(), "baseline removed at ")) << records[1].text();
 }
 
 // The reports are read in pieces of a hundred nodes, or fewer if they are large.

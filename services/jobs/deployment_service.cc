@@ -10,6 +10,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/change_origin.h"
 #include "services/jobs/conformance_report.h"
 #include "services/jobs/deployment_plan.h"
 #include "services/jobs/deployment_submission.h"
@@ -84,10 +85,12 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   }
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
-  ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(deployment, request,
-                                                           [&](const DeploymentSource& source) {
-                                                             return CheckSuccessor(source, request);
-                                                           }));
+  ASSIGN_OR_RETURN(auto created, parts_.deployments.Create(
+                                     deployment, request,
+                                     [&](const DeploymentSource& source) {
+                                       return CheckSuccessor(source, request);
+                                     },
+                                     OriginOf(call).vouched_by));
   if (created.is_new && request.skip_conformance()) {
     Log(LogLevel::kWarning, "a deployment is created without the check of conformance",
         {{"deployment", created.message.deployment()}, {"operator", created.message.created_by()}});
@@ -165,7 +168,7 @@ absl::Status DeploymentService::Cancel(Call& call, const v1::CancelDeploymentReq
                                        v1::Deployment* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   const auto request_cancel = [&] {
-    return parts_.deployments.RequestCancel(request.deployment(), UriOf(call.caller()),
+    return parts_.deployments.RequestCancel(request.deployment(), OriginOf(call),
                                             parts_.clock.Now());
   };
   auto cancelled = request_cancel();

@@ -1,6 +1,5 @@
 #include "services/jobs/deployment_store.h"
 
-#include <algorithm>
 #include <map>
 #include <optional>
 #include <ranges>
@@ -18,6 +17,8 @@
 #include "services/jobs/built_version.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/content_rows.h"
+#include "services/jobs/deployment_audit.h"
+#include "services/jobs/deployment_limits.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
 #include "services/jobs/unsettled_deployments.h"
@@ -30,22 +31,10 @@ using sqlite::Blob;
 using sqlite::Connection;
 using sqlite::Rows;
 
-constexpr int64_t kRemovedAtOnce = 10;
 constexpr int kMaxSilentNamed = 10;
 
 int64_t CountSucceeded(Connection& db, int64_t id) {
   Rows rows = db.Query("SELECT total(succeeded) FROM deployment_nodes WHERE deployment = ?", id);
-  return rows.Next() ? rows.Int() : 0;
-}
-
-int64_t CountOf(Connection& db, bool ended) {
-  Rows rows = db.Query("SELECT count(*) FROM deployments WHERE ended = ?", ended);
-  return rows.Next() ? rows.Int() : 0;
-}
-
-int64_t CountOpenOf(Connection& db, const std::string& creator) {
-  Rows rows =
-      db.Query("SELECT count(*) FROM deployments WHERE ended = 0 AND created_by = ?", creator);
   return rows.Next() ? rows.Int() : 0;
 }
 
@@ -63,32 +52,11 @@ void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
   SettleWorkspace(db, id, message);
 }
 
-// Removes some of the oldest beyond the limit, of the creator with the most: one operator does not
-// remove the history of others. The next ones follow with later deployments.
-void RemoveOldest(Connection& db, int64_t max_ended) {
-  const int64_t excess = CountOf(db, true) - max_ended;
-  if (excess <= 0) return;
-  std::vector<int64_t> oldest;
-  {
-    Rows rows = db.Query(
-        "SELECT id FROM deployments WHERE ended = 1 AND created_by = "
-        "(SELECT created_by FROM deployments WHERE ended = 1 "
-        "GROUP BY created_by ORDER BY count(*) DESC, min(id) LIMIT 1) ORDER BY id LIMIT ?",
-        std::min(excess, kRemovedAtOnce));
-    while (rows.Next()) oldest.push_back(rows.Int());
-  }
-  for (const int64_t id : oldest) {
-    db.Run("DELETE FROM deployment_nodes WHERE deployment = ?", id);
-    DeleteContentsOf(db, id);
-    db.Run("DELETE FROM secret_reads WHERE deployment = ?", id);
-    db.Run("DELETE FROM deployments WHERE id = ?", id);
-  }
-}
-
 }  // namespace
 
 absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
-    const v1::Deployment& message, const v1::CreateDeploymentRequest& request, CheckSource check) {
+    const v1::Deployment& message, const v1::CreateDeploymentRequest& request, CheckSource check,
+    const std::string& vouched_by) {
   const std::string bytes = Serialised(request);
   const std::string digest = DigestBytes(Sha256::Of(bytes));
   Created created;
@@ -114,14 +82,7 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
       if (!found) return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(source);
       RETURN_IF_ERROR(check(*found));
     }
-    if (CountOf(db, false) >= limits_.max_open) {
-      return errors::TooManyDeployments("", limits_.max_open);
-    }
-    if (CountOpenOf(db, message.created_by()) >= limits_.max_open / 2) {
-      return errors::TooManyDeployments(absl::StrCat(" of ", message.created_by()),
-                                        limits_.max_open / 2);
-    }
-    RemoveOldest(db, limits_.max_ended);
+    RETURN_IF_ERROR(MakeRoomForDeployment(db, message.created_by(), limits_));
     created = {message, true};
     db.Run(
         "INSERT INTO deployments (deployment, job, created_by, ended, message, request, "
@@ -135,7 +96,9 @@ absl::StatusOr<DeploymentStore::Created> DeploymentStore::Create(
       RETURN_IF_ERROR(
           AcquireWorkspace(db, message, request.nodes(0), FromProto(message.create_time())));
     }
-    return AddContentsOf(db, id, request);
+    RETURN_IF_ERROR(AddContentsOf(db, id, request));
+    AddCreationRecord(db, message, request, vouched_by);
+    return absl::OkStatus();
   }));
   return created;
 }
@@ -275,7 +238,7 @@ absl::StatusOr<OpenDeployment> DeploymentStore::GetOpen(const std::string& deplo
 }
 
 absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string& deployment,
-                                                              const std::string& by,
+                                                              const ChangeOrigin& by,
                                                               absl::Time time) {
   v1::Deployment message;
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
@@ -293,7 +256,8 @@ absl::StatusOr<v1::Deployment> DeploymentStore::RequestCancel(const std::string&
       attempted = rows.Int() != 0;
     }
     if (has_ended || !message.cancel_requested_by().empty()) return absl::OkStatus();
-    message.set_cancel_requested_by(by);
+    message.set_cancel_requested_by(by.actor);
+    AddAuditRecord(db, v1::AUDIT_KIND_DEPLOYMENT, by, deployment, "cancelled", "", time);
     if (!attempted) SetCancelled(time, &message);
     db.Run("UPDATE deployments SET message = ?, cancelled = 1 WHERE id = ?",
            Blob{Serialised(message)}, id);

@@ -14,6 +14,8 @@
 #include "muster/v1/deployments.pb.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/jobs/audit_outbox.h"
+#include "services/jobs/deployment_limits.h"
 #include "services/jobs/deployment_source.h"
 
 namespace muster {
@@ -36,10 +38,7 @@ struct DeploymentOfCreator {
 // Thread-safe; calls wait for the disk.
 class DeploymentStore {
  public:
-  struct Limits {
-    int64_t max_open = 1'000;    // one creator may have half of them
-    int64_t max_ended = 10'000;  // a further one replaces the oldest
-  };
+  using Limits = DeploymentLimits;
 
   // `database` with the schema of jobs_schema.h outlives this object.
   explicit DeploymentStore(sqlite::LocalDatabase& database) : DeploymentStore(database, Limits()) {}
@@ -53,14 +52,16 @@ class DeploymentStore {
   // had the same request. If it names a source, calls `check`, which may be called twice, fails as
   // it does, and marks the nodes of the source. ALREADY_EXISTS (DEPLOYMENT_EXISTS), NOT_FOUND
   // (DEPLOYMENT_NOT_FOUND: the source), FAILED_PRECONDITION (CONTENT_MISSING), RESOURCE_EXHAUSTED
-  // (TOO_MANY_DEPLOYMENTS, DISK_FULL); those of AcquireWorkspace (workspace_rows.h).
+  // (TOO_MANY_DEPLOYMENTS, DISK_FULL); those of AcquireWorkspace (workspace_rows.h). `vouched_by`:
+  // as in ChangeOrigin.
   struct Created {
     v1::Deployment message;
     bool is_new = false;
   };
   absl::StatusOr<Created> Create(
       const v1::Deployment& message, const v1::CreateDeploymentRequest& request,
-      CheckSource check = [](const DeploymentSource&) { return absl::OkStatus(); });
+      CheckSource check = [](const DeploymentSource&) { return absl::OkStatus(); },
+      const std::string& vouched_by = "");
 
   // NOT_FOUND (DEPLOYMENT_NOT_FOUND). Without nodes.
   absl::StatusOr<v1::Deployment> Get(const std::string& deployment);
@@ -90,8 +91,8 @@ class DeploymentStore {
   // Stores that `by` (a URI) cancels the deployment, and returns it. It ends if its submission was
   // not begun. A call for one that has ended, or is cancelled already, changes nothing. NOT_FOUND
   // (DEPLOYMENT_NOT_FOUND), RESOURCE_EXHAUSTED (DISK_FULL).
-  absl::StatusOr<v1::Deployment> RequestCancel(const std::string& deployment, const std::string& by,
-                                               absl::Time time);
+  absl::StatusOr<v1::Deployment> RequestCancel(const std::string& deployment,
+                                               const ChangeOrigin& by, absl::Time time);
 
   // The next change a deployment that has not ended, else NOT_FOUND (DEPLOYMENT_NOT_FOUND).
 

@@ -36,60 +36,6 @@ class DeploymentStoreTest : public ::testing::Test {
   std::unique_ptr<sqlite::LocalDatabase> database_;
 };
 
-TEST_F(DeploymentStoreTest, OpenDeploymentsAreBoundedForOneCreatorAndInAll) {
-  DeploymentStore store(*database_, {.max_open = 4, .max_ended = 10});
-  ASSERT_TRUE(Create(store, "d1").ok());
-  ASSERT_TRUE(Create(store, "d2").ok());
-  EXPECT_EQ(ReasonOf(Create(store, "d3")), "TOO_MANY_DEPLOYMENTS");
-  EXPECT_TRUE(Create(store, "d2").ok());  // it exists
-  ASSERT_TRUE(Create(store, "d3", "bob").ok());
-  ASSERT_TRUE(Create(store, "d4", "bob").ok());
-  EXPECT_EQ(ReasonOf(Create(store, "d5", "eve")), "TOO_MANY_DEPLOYMENTS");
-  ASSERT_TRUE(store.Fail("d1", "over", false, absl::Now()).ok());
-  EXPECT_TRUE(Create(store, "d5", "eve").ok());
-}
-
-TEST_F(DeploymentStoreTest, EndedDeploymentsOfTheCreatorWithTheMostAreRemovedFirst) {
-  DeploymentStore store(*database_, {.max_open = 100, .max_ended = 3});
-  const auto end = [&](const std::string& id, const std::string& creator) {
-    ASSERT_TRUE(Create(store, id, creator).ok());
-    ASSERT_TRUE(store.Fail(id, "over", false, absl::Now()).ok());
-  };
-  end("d1", "ann");
-  for (int i = 2; i <= 9; ++i) end(absl::StrCat("d", i), "bob");
-  ASSERT_TRUE(Create(store, "d10", "bob").ok());
-  EXPECT_TRUE(store.Get("d1").ok());
-  EXPECT_EQ(ReasonOf(store.Get("d7").status()), "DEPLOYMENT_NOT_FOUND");
-  EXPECT_TRUE(store.Get("d8").ok());
-  EXPECT_TRUE(store.Get("d9").ok());
-}
-
-TEST_F(DeploymentStoreTest, OldestEndedDeploymentsAreRemoved) {
-  DeploymentStore store(*database_, {.max_open = 100, .max_ended = 2});
-  for (int i = 1; i <= 4; ++i) {
-    const std::string id = absl::StrCat("d", i);
-    ASSERT_TRUE(Create(store, id).ok());
-    v1::WatchJobResponse response;
-    response.set_position(1);
-    response.add_records()->set_node("n1");
-    ASSERT_TRUE(store.AddRecords(id, response, nullptr).ok());
-    ASSERT_TRUE(store.Fail(id, "over", false, absl::Now()).ok());
-  }
-  ASSERT_TRUE(Create(store, "d5").ok());
-  EXPECT_EQ(ReasonOf(store.Get("d1").status()), "DEPLOYMENT_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(store.Get("d2").status()), "DEPLOYMENT_NOT_FOUND");
-  EXPECT_TRUE(store.Get("d3").ok());
-  int64_t rows = 0;
-  ASSERT_TRUE(database_
-                  ->Read([&rows](sqlite::Connection& db) {
-                    sqlite::Rows count = db.Query("SELECT count(*) FROM deployment_nodes");
-                    if (count.Next()) rows = count.Int();
-                    return absl::OkStatus();
-                  })
-                  .ok());
-  EXPECT_EQ(rows, 2);
-}
-
 TEST_F(DeploymentStoreTest, NodesHavePages) {
   DeploymentStore store(*database_);
   ASSERT_TRUE(Create(store, "d1").ok());
@@ -144,18 +90,19 @@ TEST_F(DeploymentStoreTest, CancelledDeploymentEndsOnlyBeforeItsSubmission) {
   ASSERT_TRUE(Create(store, "d1").ok());
   ASSERT_TRUE(Create(store, "d2").ok());
   ASSERT_TRUE(store.BeginSubmission("d2").ok());
-  EXPECT_EQ(store.RequestCancel("d1", "bob", absl::Now())->state(), v1::DEPLOYMENT_STATE_CANCELLED);
+  EXPECT_EQ(store.RequestCancel("d1", {"bob"}, absl::Now())->state(),
+            v1::DEPLOYMENT_STATE_CANCELLED);
   EXPECT_EQ(ReasonOf(store.BeginSubmission("d1")), "DEPLOYMENT_NOT_FOUND");
-  EXPECT_EQ(store.RequestCancel("d2", "bob", absl::Now())->state(), v1::DEPLOYMENT_STATE_PENDING);
+  EXPECT_EQ(store.RequestCancel("d2", {"bob"}, absl::Now())->state(), v1::DEPLOYMENT_STATE_PENDING);
   // The first one counts.
-  EXPECT_EQ(store.RequestCancel("d2", "eve", absl::Now())->cancel_requested_by(), "bob");
+  EXPECT_EQ(store.RequestCancel("d2", {"eve"}, absl::Now())->cancel_requested_by(), "bob");
   EXPECT_EQ(store.Get("d2")->cancel_requested_by(), "bob");
   const auto open = store.ListOpen();
   ASSERT_EQ(open->size(), 1u);
   EXPECT_TRUE(open->front().cancelled);
   ASSERT_TRUE(store.EndCancelled("d2", absl::Now()).ok());
   EXPECT_EQ(store.Get("d2")->state(), v1::DEPLOYMENT_STATE_CANCELLED);
-  EXPECT_EQ(ReasonOf(store.RequestCancel("d3", "bob", absl::Now()).status()),
+  EXPECT_EQ(ReasonOf(store.RequestCancel("d3", {"bob"}, absl::Now()).status()),
             "DEPLOYMENT_NOT_FOUND");
 }
 
@@ -181,7 +128,7 @@ TEST_F(DeploymentStoreTest, PendingDeploymentOfTheFirstVersionMayHaveBeenSubmitt
   const auto database = sqlite::LocalDatabase::Open(path, kJobsSchema).value();
   DeploymentStore store(*database);
   EXPECT_TRUE(store.GetOpen("d1")->attempted);
-  EXPECT_EQ(store.RequestCancel("d1", "bob", absl::Now())->state(), v1::DEPLOYMENT_STATE_PENDING);
+  EXPECT_EQ(store.RequestCancel("d1", {"bob"}, absl::Now())->state(), v1::DEPLOYMENT_STATE_PENDING);
 }
 
 TEST_F(DeploymentStoreTest, EndedDeploymentDoesNotChange) {

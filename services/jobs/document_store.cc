@@ -3,12 +3,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/store/sqlite/page_token.h"
 #include "services/common/templates/version.h"
+#include "services/jobs/audit_outbox.h"
 
 namespace muster {
 namespace {
@@ -80,6 +83,12 @@ absl::Status AddVersion(Connection& db, DocumentKind kind, const StoredDocument&
   db.Run("INSERT INTO documents VALUES (?, ?, ?, ?, ?, ?, ?)", kind, document.name,
          VersionSortKey(document.version), document.version, document.document, document.created_by,
          document.created_at);
+  AddAuditRecord(
+      db, v1::AUDIT_KIND_TEMPLATE, {document.created_by, document.vouched_by},
+      absl::StrCat(document.name, "@", document.version), "stored",
+      absl::StrCat(ToAbsl(NameOf(kind)), document.built_by.empty() ? "" : " built by ",
+                   document.built_by, ", document sha256:", ToHex(Sha256::Of(document.document))),
+      absl::FromUnixMicros(document.created_at));
   return absl::OkStatus();
 }
 

@@ -27,10 +27,13 @@ struct StoredDocument {
   std::string document;  // JSON
   std::string created_by;
   int64_t created_at = 0;  // microseconds
+  // The gateway that forwarded the call (ChangeOrigin). It is in the audit record alone.
+  std::string vouched_by = {};
+  std::string built_by = {};  // the deployment; empty: none. It is in the audit record alone.
 };
 
-// For other transactions with the documents: return a whole version, and store a new one.
-// RESOURCE_EXHAUSTED (TOO_MANY_VERSIONS).
+// For other transactions with the documents: return a whole version, and store a new one with its
+// audit record. RESOURCE_EXHAUSTED (TOO_MANY_VERSIONS).
 std::optional<StoredDocument> FindVersion(sqlite::Connection& db, DocumentKind kind,
                                           const std::string& name, const std::string& version);
 absl::Status AddVersion(sqlite::Connection& db, DocumentKind kind, const StoredDocument& document,

@@ -175,10 +175,18 @@ ALTER TABLE deployments ADD COLUMN unsettled_until INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX deployments_unsettled ON deployments (id) WHERE unsettled_until != 0;
 )sql";
 
+inline constexpr const char* kJobsVersion9 = R"sql(
+-- Records of changes that the audit log of the aggregator lacks.
+CREATE TABLE audit_outbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  message BLOB NOT NULL          -- RecordServiceChangeRequest
+);
+)sql";
+
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
                                               kJobsVersion4, kJobsVersion5, kJobsVersion6,
-                                              kJobsVersion7, kJobsVersion8};
+                                              kJobsVersion7, kJobsVersion8, kJobsVersion9};
 
 }  // namespace muster
 

@@ -7,6 +7,7 @@
 #include "services/common/base/disk_gauges.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/log.h"
 #include "services/common/base/metrics.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/status_macros.h"
@@ -16,6 +17,7 @@
 #include "services/common/rpc/channel.h"
 #include "services/common/rpc/service_channel.h"
 #include "services/common/rpc/stuck_readers.h"
+#include "services/common/service/audit_sender.h"
 #include "services/common/service/certificate_renewal.h"
 #include "services/common/service/feed_follower.h"
 #include "services/common/service/followed_revocations.h"
@@ -23,6 +25,7 @@
 #include "services/common/service/service_host.h"
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/audit_outbox.h"
 #include "services/jobs/conformance_service.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/content_service.h"
@@ -57,6 +60,7 @@ constexpr size_t kVaultThreads = 4;
 constexpr size_t kMaxVaultQueue = 4'096;
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(10);
+constexpr absl::Duration kLookForAudit = absl::Seconds(1);
 
 std::unique_ptr<VaultSecrets> MakeVault(const JobsServiceConfig& config, const Clock& clock) {
   if (config.vault.address.empty()) return nullptr;
@@ -93,6 +97,7 @@ class Assembly : public JobsServer {
         sources_(secrets_, vault_.get()),
         secret_reads_(*database_),
         workspaces_(*database_, static_cast<int64_t>(config_.workspace_quota)),
+        audit_outbox_(*database_),
         aggregator_(config_.aggregator_targets, CredentialsFor(ServiceRole::kAggregator), timers_,
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
@@ -150,6 +155,7 @@ class Assembly : public JobsServer {
     return {trio.key, ChainToPem(trio.chain)};
   }
   void AddGauges();
+  void SendAuditRecords();
   absl::Status Serve();
   void Tick();
   void KeepVaultSession();
@@ -181,6 +187,7 @@ class Assembly : public JobsServer {
   SecretSources sources_;
   SecretReads secret_reads_;
   WorkspaceStore workspaces_;
+  AuditOutbox audit_outbox_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
   DeploymentRunner runner_;
@@ -193,6 +200,7 @@ class Assembly : public JobsServer {
   WorkspaceService workspace_service_;
   std::unique_ptr<FeedFollower> follower_;
   std::atomic<bool> keeps_vault_ = false;  // a task of vault_calls_
+  std::unique_ptr<AuditSender<AuditOutbox::Record>> audit_sender_;
   // Last: they use the members above.
   ScheduledTask tick_;
   CertificateRenewal renewal_;
@@ -212,6 +220,9 @@ void Assembly::AddGauges() {
   metrics_.AddSampledGauge("muster_jobs_workspace_bytes",
                            "Bytes of the versions of workspaces, with those that are being saved.",
                            [this] { return static_cast<double>(workspaces_.Usage()); });
+  metrics_.AddSampledGauge(
+      "muster_jobs_audit_records_waiting", "Audit records that the aggregator does not have yet.",
+      [this] { return static_cast<double>(audit_outbox_.Count().value_or(0)); });
   AddReserveGauge(metrics_, *reserve_, config_.disk_reserve);
 }
 
@@ -227,10 +238,37 @@ absl::Status Assembly::Begin() {
   RETURN_IF_ERROR(runner_.Start());
   late_.Start();
   RETURN_IF_ERROR(Serve());
+  SendAuditRecords();
   renewal_.Start(kFirstRenewal);
   KeepVaultSession();
   tick_.RunAfter(kTick);
   return absl::OkStatus();
+}
+
+void Assembly::SendAuditRecords() {
+  using Record = AuditOutbox::Record;
+  audit_sender_ = std::make_unique<AuditSender<Record>>(
+      AuditSender<Record>::Parts{
+          .unaudited =
+              [this](size_t limit) {
+                auto records = audit_outbox_.List(limit);
+                if (records.ok()) return *std::move(records);
+                LogLimited(LogLevel::kError, "cannot read the audit records that wait", "",
+                           {{"error", records.status()}});
+                return std::vector<Record>();
+              },
+          .mark_audited = [this](const Record& record) { return audit_outbox_.Remove(record); },
+          .send =
+              [this](const Record& record, AuditSender<Record>::Done done) {
+                SendAuditRequest<v1::RecordServiceChangeRequest, v1::RecordServiceChangeResponse>(
+                    aggregator_.Get(), &v1::AuditService::Stub::async::RecordServiceChange,
+                    record.request, std::move(done));
+              },
+          .subject_of = [](const Record& record) { return record.request.subject(); },
+          .log_lost = [](const Record& record,
+                         const std::string& why) { LogLostAuditRecord(record.request, why); },
+          .look_again_after = kLookForAudit},
+      timers_, threads_.background());
 }
 
 absl::Status Assembly::Serve() {
@@ -272,6 +310,7 @@ void Assembly::Stop() {
   host_.StopServing(config_.drain);
   runner_.Stop();
   if (follower_ != nullptr) follower_->Stop();
+  audit_sender_.reset();
   tick_.Stop();
   renewal_.Stop();
   threads_.Stop(config_.drain);

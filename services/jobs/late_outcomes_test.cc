@@ -165,7 +165,7 @@ TEST_F(LateOutcomesTest, ReopenedDeploymentIsAnEndedOneForOtherCalls) {
   const v1::Deployment before = *store_->Get("a");
   ASSERT_TRUE(unsettled_->Reopen("a").ok());
   EXPECT_EQ(store_->ListOpen()->size(), 1u) << "a restart continues";
-  EXPECT_TRUE(store_->RequestCancel("a", "spiffe://fleet.test/operator/o", clock_.Now()).ok());
+  EXPECT_TRUE(store_->RequestCancel("a", {"spiffe://fleet.test/user/o"}, clock_.Now()).ok());
   EXPECT_TRUE(store_->SetProblem("a", "it waits").ok());
   EXPECT_TRUE(store_->Fail("a", "its job is not known", false, clock_.Now()).ok());
   EXPECT_EQ(store_->Get("a")->SerializeAsString(), before.SerializeAsString());

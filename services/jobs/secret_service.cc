@@ -75,7 +75,8 @@ grpc::ServerUnaryReactor* SecretService::DeleteSecret(grpc::CallbackServerContex
   return Answer(runtime_, context, "/muster.v1.SecretService/DeleteSecret", {*request, response},
                 [=, this](Call& call) -> absl::Status {
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-                  RETURN_IF_ERROR(parts_.secrets.Delete(request->secret(), parts_.clock.Now()));
+                  RETURN_IF_ERROR(parts_.secrets.Delete(request->secret(), UriOf(call.caller()),
+                                                        parts_.clock.Now()));
                   Log(LogLevel::kInfo, "a secret is deleted",
                       {{"secret", request->secret()}, {"by", UriOf(call.caller())}});
                   return absl::OkStatus();

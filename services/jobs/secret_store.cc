@@ -12,6 +12,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/jobs/secrets_exchange.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/audit_outbox.h"
 
 namespace muster {
 namespace {
@@ -107,6 +108,8 @@ absl::StatusOr<v1::Secret> SecretStore::Put(const std::string& name, std::string
            static_cast<int64_t>(value.size()), created_by, absl::ToUnixMicros(now));
     db.Run("DELETE FROM secret_versions WHERE name = ? AND version <= ?", name,
            version - kMaxSecretVersions);
+    AddAuditRecord(db, v1::AUDIT_KIND_SECRET, {created_by, ""}, name, "stored",
+                   absl::StrCat("version ", version), now);
     secret = ReadSecret(db, name);
     return absl::OkStatus();
   }));
@@ -136,7 +139,7 @@ absl::StatusOr<std::vector<v1::Secret>> SecretStore::List(const std::string& tok
   return page;
 }
 
-absl::Status SecretStore::Delete(const std::string& name, absl::Time now) {
+absl::Status SecretStore::Delete(const std::string& name, const std::string& by, absl::Time now) {
   return database_.Write([&](Connection& db) -> absl::Status {
     const std::optional<Entry> entry = ReadEntry(db, name);
     if (!entry || entry->deleted) {
@@ -146,6 +149,7 @@ absl::Status SecretStore::Delete(const std::string& name, absl::Time now) {
     db.Run("DELETE FROM secret_versions WHERE name = ?", name);
     db.Run("UPDATE secrets SET deleted_at = ? WHERE name = ?",
            std::max<int64_t>(absl::ToUnixMicros(now), 1), name);
+    AddAuditRecord(db, v1::AUDIT_KIND_SECRET, {by, ""}, name, "deleted", "", now);
     db.Run(
         "DELETE FROM secrets WHERE name IN (SELECT name FROM secrets WHERE deleted_at != 0 "
         "ORDER BY deleted_at DESC, name LIMIT -1 OFFSET ?)",

@@ -44,7 +44,7 @@ class SecretStore final : public SecretProvider {
                                                std::string* next);
 
   // NOT_FOUND (SECRET_NOT_FOUND).
-  absl::Status Delete(const std::string& name, absl::Time now);
+  absl::Status Delete(const std::string& name, const std::string& by, absl::Time now);
 
   // Sorts references by name, and replaces version 0 by the newest one. NOT_FOUND
   // (SECRET_NOT_FOUND) if a version is not stored, INVALID_ARGUMENT (INVALID_SECRETS) if they are

@@ -102,9 +102,9 @@ TEST_F(SecretStoreTest, ListHasSizesAndCreatorsByName) {
 
 TEST_F(SecretStoreTest, DeletedSecretIsGoneAndItsVersionsAreNotUsedAgain) {
   Put("prod/db", "first");
-  ASSERT_TRUE(store_->Delete("prod/db", now_).ok());
+  ASSERT_TRUE(store_->Delete("prod/db", "ann", now_).ok());
   EXPECT_EQ(Read("prod/db", 1), "SECRET_NOT_FOUND");
-  EXPECT_EQ(ReasonOf(store_->Delete("prod/db", now_)), "SECRET_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(store_->Delete("prod/db", "ann", now_)), "SECRET_NOT_FOUND");
   std::string next;
   EXPECT_TRUE(store_->List("", 10, &next)->empty());
   SecretReferences newest = Reference("prod/db", 0);
@@ -128,7 +128,7 @@ TEST_F(SecretStoreTest, NamesAndSizesAreBounded) {
   for (int64_t i = 1; i < kMaxSecrets; ++i) Put(absl::StrCat("s", i), "1");
   EXPECT_EQ(ReasonOfPut("one-more", "1"), "TOO_MANY_SECRETS");
   EXPECT_EQ(ReasonOfPut("s1", "another version"), "");
-  ASSERT_TRUE(store_->Delete("s1", now_).ok());
+  ASSERT_TRUE(store_->Delete("s1", "ann", now_).ok());
   EXPECT_EQ(ReasonOfPut("one-more", "1"), "");
 }
 

@@ -7,10 +7,10 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/templates.h"
-#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/canonical_document.h"
 #include "services/common/templates/documents.h"
+#include "services/jobs/change_origin.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
@@ -71,7 +71,9 @@ absl::StatusOr<StoredDocument> TemplateService::Store(Call& call, DocumentKind k
   wanted.name = std::move(name);
   wanted.version = std::move(version);
   wanted.document = std::move(document);
-  wanted.created_by = UriOf(call.caller());
+  const ChangeOrigin origin = OriginOf(call);
+  wanted.created_by = origin.actor;
+  wanted.vouched_by = origin.vouched_by;
   wanted.created_at = absl::ToUnixMicros(clock_.Now());
   return store_.Put(kind, wanted);
 }

@@ -4,8 +4,10 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/deployments.pb.h"
 #include "services/common/base/crc32c.h"
@@ -13,6 +15,7 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/sha256.h"
 #include "services/common/rpc/proto_time.h"
+#include "services/jobs/audit_outbox.h"
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/jobs_schema.h"
 #include "services/jobs/workspace_store.h"
@@ -21,6 +24,9 @@ namespace muster {
 namespace {
 
 namespace fs = std::filesystem;
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 
 std::string DigestOf(const std::string& bytes) { return DigestBytes(Sha256::Of(bytes)); }
 
@@ -50,6 +56,24 @@ class WorkspaceArchivesTest : public ::testing::Test {
                                 folder_ + "/workspaces", limits_, clock_);
     ASSERT_TRUE(archives.ok()) << archives.status();
     archives_ = *std::move(archives);
+  }
+
+  absl::Status Unlock(const std::string& deployment) {
+    return workspaces_->Unlock("w", deployment, {"ann", "gateway"}, clock_.Now());
+  }
+
+  // Returns "SUBJECT: ACTOR via GATEWAY EVENT, DETAIL" for each record about a workspace.
+  std::vector<std::string> AuditRecords() {
+    std::vector<std::string> texts;
+    const auto records = AuditOutbox(*database_).List(1'000).value();
+    for (const AuditOutbox::Record& record : records) {
+      const v1::RecordServiceChangeRequest& change = record.request;
+      if (change.kind() != v1::AUDIT_KIND_WORKSPACE) continue;
+      texts.push_back(absl::StrCat(change.subject(), ": ", change.actor(), " via ",
+                                   change.vouched_by(), " ", change.event(), ", ",
+                                   change.detail()));
+    }
+    return texts;
   }
 
   // Creates a deployment on n1 with the newest version of the workspace.
@@ -179,7 +203,7 @@ TEST_F(WorkspaceArchivesTest, OneDeploymentAtATimeHasIt) {
   auto other_node = Report("d1", large_);
   other_node.set_node("n2");
   EXPECT_EQ(ReasonOf(Save(other_node, large_)), "WORKSPACE_LOST");
-  EXPECT_EQ(ReasonOf(workspaces_->Unlock("w", "")), "WORKSPACE_IN_USE");
+  EXPECT_EQ(ReasonOf(Unlock("")), "WORKSPACE_IN_USE");
   ASSERT_TRUE(Save(Report("d1", large_), large_).ok());
   EXPECT_EQ(ReasonOf(DeployWith("d2", named)), "WORKSPACE_CHANGED");
   EXPECT_TRUE(Deploy("d2").ok());
@@ -251,10 +275,13 @@ TEST_F(WorkspaceArchivesTest, UnlockedWorkspaceRefusesTheLateVersion) {
   const auto late = Report("d2", large_ + "2", 1);
   ASSERT_TRUE(SavePart(late, large_ + "2", 0).ok());
   End("d2", nullptr, v1::JOB_OUTCOME_TIMED_OUT);
-  EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 1, "ann", clock_.Now())), "WORKSPACE_SUSPECT");
-  EXPECT_EQ(ReasonOf(workspaces_->Unlock("w", "d1")), "WORKSPACE_IN_USE");
-  ASSERT_TRUE(workspaces_->Unlock("w", "d2").ok());
-  EXPECT_TRUE(workspaces_->Unlock("w", "").ok());
+  EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 1, {"ann"}, clock_.Now())), "WORKSPACE_SUSPECT");
+  EXPECT_EQ(ReasonOf(Unlock("d1")), "WORKSPACE_IN_USE");
+  EXPECT_THAT(AuditRecords(), IsEmpty()) << "nothing has changed";
+  ASSERT_TRUE(Unlock("d2").ok());
+  EXPECT_TRUE(Unlock("").ok());
+  EXPECT_THAT(AuditRecords(),
+              ElementsAre("w: ann via gateway unlocked, taken from deployment d2 on node n1"));
   EXPECT_EQ(ReasonOf(Save(late, large_ + "2")), "WORKSPACE_LOST");
   EXPECT_EQ(Get().latest(), 1);
   clock_.Advance(absl::Minutes(1));
@@ -273,10 +300,13 @@ TEST_F(WorkspaceArchivesTest, OldVersionsAreRemovedAndAnOlderOneIsRestored) {
   EXPECT_EQ(Get().versions_size(), kMaxWorkspaceVersions);
   archives_->Sweep();
   EXPECT_EQ(Blobs(), static_cast<size_t>(kMaxWorkspaceVersions));
-  EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 2, "ann", clock_.Now())),
+  const ChangeOrigin ann{"ann", "gateway"};
+  EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 2, ann, clock_.Now())),
             "WORKSPACE_VERSION_NOT_FOUND");
-  ASSERT_TRUE(workspaces_->Restore("w", 4, "ann", clock_.Now()).ok());
-  ASSERT_TRUE(workspaces_->Restore("w", 4, "ann", clock_.Now()).ok());  // repeated
+  ASSERT_TRUE(workspaces_->Restore("w", 4, ann, clock_.Now()).ok());
+  ASSERT_TRUE(workspaces_->Restore("w", 4, ann, clock_.Now()).ok());  // repeated
+  EXPECT_EQ(Get().versions(0).restored_by(), "ann");
+  EXPECT_THAT(AuditRecords(), ElementsAre("w: ann via gateway restored, version 4, as version 13"));
   EXPECT_EQ(Get().latest(), kMaxWorkspaceVersions + 3);
   EXPECT_EQ(Get().versions(0).restored_from(), 4);
   archives_->Sweep();

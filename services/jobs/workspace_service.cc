@@ -9,6 +9,7 @@
 #include "services/common/identity/caller_uri.h"
 #include "services/common/identity/identity.h"
 #include "services/common/jobs/workspace_report.h"
+#include "services/jobs/change_origin.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
@@ -62,8 +63,8 @@ grpc::ServerUnaryReactor* WorkspaceService::RestoreWorkspace(
 absl::Status WorkspaceService::Restore(Call& call, const v1::RestoreWorkspaceRequest& request,
                                        v1::Workspace* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
-  RETURN_IF_ERROR(parts_.workspaces.Restore(request.workspace(), request.version(),
-                                            UriOf(call.caller()), parts_.clock.Now()));
+  RETURN_IF_ERROR(parts_.workspaces.Restore(request.workspace(), request.version(), OriginOf(call),
+                                            parts_.clock.Now()));
   ASSIGN_OR_RETURN(*response, parts_.workspaces.Get(request.workspace()));
   Log(LogLevel::kInfo, "an older version of a workspace is the newest one now",
       {{"workspace", request.workspace()},
@@ -86,7 +87,8 @@ absl::Status WorkspaceService::Unlock(Call& call, const v1::UnlockWorkspaceReque
                                       v1::Workspace* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(const auto before, parts_.workspaces.Get(request.workspace()));
-  RETURN_IF_ERROR(parts_.workspaces.Unlock(request.workspace(), request.deployment()));
+  RETURN_IF_ERROR(parts_.workspaces.Unlock(request.workspace(), request.deployment(),
+                                           OriginOf(call), parts_.clock.Now()));
   auto after = parts_.workspaces.Get(request.workspace());
   if (after.ok()) {
     *response = *std::move(after);

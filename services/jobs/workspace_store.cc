@@ -4,12 +4,14 @@
 #include <utility>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/workspaces.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/workspaces.h"
+#include "services/jobs/audit_outbox.h"
 #include "services/jobs/workspace_rows.h"
 
 namespace muster {
@@ -101,7 +103,7 @@ absl::StatusOr<v1::Workspace> WorkspaceStore::Get(const std::string& workspace) 
 }
 
 absl::Status WorkspaceStore::Restore(const std::string& workspace, int64_t version,
-                                     const std::string& by, absl::Time now) {
+                                     const ChangeOrigin& by, absl::Time now) {
   return database_.Write([&](Connection& db) -> absl::Status {
     const auto row = ReadWorkspace(db, workspace);
     if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
@@ -115,14 +117,17 @@ absl::Status WorkspaceStore::Restore(const std::string& workspace, int64_t versi
     restored->version = row->latest + 1;
     restored->created_at = now;
     restored->restored_from = version;
-    restored->restored_by = by;
+    restored->restored_by = by.actor;
     restored->job.clear();  // the node has not saved this version
     AddWorkspaceVersion(db, workspace, *restored);
+    AddAuditRecord(db, v1::AUDIT_KIND_WORKSPACE, by, workspace, "restored",
+                   absl::StrCat("version ", version, ", as version ", restored->version), now);
     return absl::OkStatus();
   });
 }
 
-absl::Status WorkspaceStore::Unlock(const std::string& workspace, const std::string& deployment) {
+absl::Status WorkspaceStore::Unlock(const std::string& workspace, const std::string& deployment,
+                                    const ChangeOrigin& by, absl::Time now) {
   return database_.Write([&](Connection& db) -> absl::Status {
     const auto row = ReadWorkspace(db, workspace);
     if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
@@ -134,6 +139,9 @@ absl::Status WorkspaceStore::Unlock(const std::string& workspace, const std::str
       return CheckFree(in_use);
     }
     ReleaseWorkspace(db, workspace);
+    AddAuditRecord(db, v1::AUDIT_KIND_WORKSPACE, by, workspace, "unlocked",
+                   absl::StrCat("taken from deployment ", row->deployment, " on node ", row->node),
+                   now);
     return absl::OkStatus();
   });
 }

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/workspaces.pb.h"
 #include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/audit_outbox.h"
 
 namespace muster {
 
@@ -39,11 +40,13 @@ class WorkspaceStore {
   // NOT_FOUND (WORKSPACE_NOT_FOUND).
   absl::StatusOr<v1::Workspace> Get(const std::string& workspace);
 
-  // Make an older version the newest one for `by` (a URI), and take the workspace from a deployment
-  // that has ended, as RestoreWorkspace and UnlockWorkspace of workspaces.proto describe them.
-  absl::Status Restore(const std::string& workspace, int64_t version, const std::string& by,
+  // Make an older version the newest one for `by`, and take the workspace from a deployment that
+  // has ended, as RestoreWorkspace and UnlockWorkspace of workspaces.proto describe them. A call
+  // that changes nothing has no audit record.
+  absl::Status Restore(const std::string& workspace, int64_t version, const ChangeOrigin& by,
                        absl::Time now);
-  absl::Status Unlock(const std::string& workspace, const std::string& deployment);
+  absl::Status Unlock(const std::string& workspace, const std::string& deployment,
+                      const ChangeOrigin& by, absl::Time now);
 
   // Returns the bytes of all versions and uploads.
   int64_t Usage();

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"muster.example/testing/fleet"
 )
 
 type auditRecord struct {
@@ -130,6 +132,85 @@ func TestAuditNamesJobsSubjectsAndCompleteRuns(t *testing.T) {
 	if !strings.HasPrefix(records[0].Text, "complete: 1 of 1 results genuine; SHA-256 of the archive: ") ||
 		!strings.Contains(records[0].Actor, "/service/aggregator/") {
 		t.Errorf("the records of the run: %+v", records)
+	}
+}
+
+// Each change by an operator at the jobs service is in the log once. The jobs service is killed while the aggregator does not
+// answer, and the aggregator before it has answered.
+func TestAuditNamesChangesOfTheJobsService(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	n1 := attached(t, f, "n1")
+	n1.agent.End() // so that its deployment can be cancelled
+	n1.awaitAttached(t, false)
+	tryList := func(arguments ...string) (records []auditRecord, err error) {
+		err = f.JSON(&records, append([]string{"audit", "--kind", "template,deployment,conformance,secret,workspace"}, arguments...)...)
+		return records, err
+	}
+	list := func(arguments ...string) []auditRecord {
+		t.Helper()
+		return must(tryList(arguments...))(t)
+	}
+	image := "example/greet@sha256:" + strings.Repeat("0", 64)
+	push := func(version string) {
+		t.Helper()
+		file := must(f.WriteFile("greet.yaml", greetType(version, image)))(t)
+		until(t, "the type is stored", func() bool {
+			_, err := f.Muster("type", "push", file)
+			return err == nil
+		})
+	}
+	isRecorded := func(version string) bool {
+		records, err := tryList("--subject", "template/greet@"+version)
+		return err == nil && len(records) == 1
+	}
+	push("1.0.0")
+	push("1.0.0") // nothing changes
+	must(f.Muster("template", "create", "-f", must(f.WriteFile("hi.yaml", hiTemplate))(t)))(t)
+	must(f.Muster("secret", "put", "prod/db", "--file", must(f.WriteFile("value", "a secret value"))(t)))(t)
+	must(f.Muster("secret", "delete", "prod/db"))(t)
+	deployment := strings.TrimSpace(must(f.Muster("deploy", "hi", "--set", "name=Ada", "--node", "n1", "--skip-conformance"))(t))
+	must(f.Muster("deployment", "cancel", deployment))(t)
+	until(t, "the changes are recorded", func() bool { return len(list()) >= 6 })
+	for subject, wants := range map[string][]string{
+		"template/greet@1.0.0": {"template", "stored at 20", "Z: template type, document sha256:"},
+		"template/hi@1.4.0":    {"template", "stored at 20", "Z: template, document sha256:"},
+		deployment:             {"deployment", "cancelled at 20", "created at 20", "Z: hi@1.4.0, action deploy, for 1 node, without the check of conformance"},
+		"secret/prod/db":       {"secret", "deleted at 20", "stored at 20", "Z: version 1"},
+	} {
+		records := list("--subject", subject)
+		text := ""
+		for _, record := range records {
+			text += record.Text + "\n"
+			if record.Kind != wants[0] || !strings.HasSuffix(record.Actor, "/user/admin") || record.Count != 1 {
+				t.Errorf("the records of %s: %+v", subject, records)
+			}
+		}
+		for _, want := range wants[1:] {
+			if strings.Count(text, want) != 1 {
+				t.Errorf("%q is not once in the records of %s: %s", want, subject, text)
+			}
+		}
+		if strings.Contains(text, "a secret value") {
+			t.Errorf("the records of %s show a secret: %s", subject, text)
+		}
+	}
+
+	// The record waits on the disk of the killed jobs service.
+	aggregator := must(f.Process(fleet.Aggregator))(t)
+	check(t, aggregator.Stop())
+	push("1.1.0")
+	must(f.Process(fleet.Jobs))(t).Kill()
+	push("1.2.0")
+	if !aggregator.Kill() {
+		t.Error("the aggregator had ended")
+	}
+	until(t, "the changes before the kills are recorded", func() bool { return isRecorded("1.1.0") && isRecorded("1.2.0") })
+	must(f.Process(fleet.Jobs))(t).Kill()
+	push("1.3.0")
+	until(t, "a change after the kills is recorded", func() bool { return isRecorded("1.3.0") })
+	if records := list(); len(records) != 9 {
+		t.Errorf("the log has %d records of the jobs service, want 9: %+v", len(records), records)
 	}
 }
 

@@ -40,6 +40,7 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		DROP TABLE workspaces;
 		DROP TABLE workspace_versions;
 		DROP TABLE workspace_uploads;
+		DROP TABLE audit_outbox;
 		DROP INDEX deployments_retry_of;
 		DROP INDEX deployments_destroys;
 		ALTER TABLE deployments DROP COLUMN retry_of;

@@ -101,6 +101,16 @@ func (d *deploying) saved(t *testing.T) []string {
 	return must(filepath.Glob(filepath.Join(d.node.folder(), "workspaces", "*", "archive")))(t)
 }
 
+// awaitAudit waits until the audit log has one record of the workspace with this text in it.
+func (d *deploying) awaitAudit(t *testing.T, workspace, text string) {
+	t.Helper()
+	until(t, "the audit log has: "+text, func() bool {
+		var records []auditRecord
+		check(t, d.JSON(&records, "audit", "--subject", "workspace/"+workspace))
+		return len(records) == 1 && strings.Contains(records[0].Text, text) && strings.HasSuffix(records[0].Actor, "/user/admin")
+	})
+}
+
 // Each deployment finds the folder as the one before left it, whatever its exit code was, through two relays. One
 // deployment at a time has it. An older version can be restored.
 func TestWorkspaceKeepsAFolderBetweenDeployments(t *testing.T) {
@@ -151,6 +161,7 @@ func TestWorkspaceKeepsAFolderBetweenDeployments(t *testing.T) {
 	if shown := d.workspace(t, "net-a"); restored.Latest != 5 || shown.Latest != 5 || shown.Versions[0].RestoredFrom != 1 {
 		t.Errorf("the restored workspace is %+v", shown)
 	}
+	d.awaitAudit(t, "net-a", "Z: version 1, as version 5")
 	if out := must(d.count("net-a", "--wait"))(t); !strings.Contains(out, "n1: had 1\n") || strings.Contains(out, "a file is lost") {
 		t.Errorf("the deployment with the restored version prints %s", out)
 	}
@@ -290,6 +301,7 @@ func TestWorkspaceOfALostNodeIsSuspect(t *testing.T) {
 	if shown := d.workspace(t, "net-a"); unlocked.State != "free" || shown.State != "free" || shown.Latest != 1 {
 		t.Errorf("the unlocked workspace is %+v", shown)
 	}
+	d.awaitAudit(t, "net-a", "Z: taken from deployment "+id+" on node n1")
 	d.node.attach(t)
 	check(t, fleet.Until(2*time.Minute, "the version of the node is refused", func() bool {
 		return len(must(filepath.Glob(filepath.Join(d.node.folder(), "workspaces-refused", "*", "archive")))(t)) == 1

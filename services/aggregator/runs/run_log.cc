@@ -44,6 +44,16 @@ Wording Describe(AuditKind kind) {
       return {"info", "a job"};
     case AuditKind::kShare:
       return {"info", "a shared file"};
+    case AuditKind::kTemplate:
+      return {"info", "a template"};
+    case AuditKind::kDeployment:
+      return {"info", "a deployment"};
+    case AuditKind::kConformance:
+      return {"info", "the baseline of conformance"};
+    case AuditKind::kSecret:
+      return {"info", "a secret"};
+    case AuditKind::kWorkspace:
+      return {"info", "a workspace"};
   }
   return {"info", "?"};
 }

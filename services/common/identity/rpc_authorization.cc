@@ -257,6 +257,9 @@ constexpr Row kTable[] = {
      {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}},
      kDirectOnly},
     {"/muster.v1.AuditService/RecordJob", {{{Bit(Role::kRelay), Bit(Kind::kFleet)}}}, kDirectOnly},
+    {"/muster.v1.AuditService/RecordServiceChange",
+     {{{Bit(Role::kJobs), Bit(Kind::kFleet)}}},
+     kDirectOnly},
 
     {"/muster.v1.VerificationService/VerifyStore",
      {{{kOperators, Set({Kind::kFleet, Kind::kRun})}}}},

@@ -124,6 +124,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.AuditService/ListAuditRecords", "o"},
     {"/muster.v1.AuditService/RecordShareRemoval", "r"},
     {"/muster.v1.AuditService/RecordJob", "r"},
+    {"/muster.v1.AuditService/RecordServiceChange", "j"},
     {"/muster.v1.EnrollmentService/CreateJoinToken", "o"},
     {"/muster.v1.EnrollmentService/ListJoinTokens", "o"},
     {"/muster.v1.EnrollmentService/RevokeJoinToken", "o"},

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "services/common/base/executor.h"
@@ -31,6 +32,29 @@ TEST(TaskAnswerTest, TaskTakesTheAnswerOnceAndNoneAfterItsEnd) {
   answer->Set(8);
   executor.AwaitIdle();
   EXPECT_EQ(runs, 1);
+}
+
+TEST(AnswerBatchTest, TaskTakesAllAnswersAfterTheLastOne) {
+  FakeClock clock;
+  Executor executor({.name = "task", .threads = 1});
+  const auto answer = std::make_shared<AnswerBatch<int>::Answer>();
+  std::vector<int> taken;
+  int runs = 0;
+  ScheduledTask task(clock, executor, [&] {
+    ++runs;
+    taken = answer->Take().value_or(std::vector<int>());
+  });
+  answer->SetTask(&task);
+  AnswerBatch<int> batch(3, answer);
+  batch.Add(2);
+  batch.Add(1);
+  executor.AwaitIdle();
+  EXPECT_EQ(runs, 0);
+  batch.Add(3);
+  executor.AwaitIdle();
+  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(taken, (std::vector<int>{2, 1, 3}));
+  answer->SetTask(nullptr);
 }
 
 }  // namespace

@@ -340,6 +340,12 @@ enum class AuditKind {
   kShare = 11,     // an operator removed a shared file
   kDamage = 12,    // a stored result was found damaged, or intact again
   kJob = 13,       // a job was submitted or cancelled
+  // Changes of the jobs service.
+  kTemplate = 14,     // a type or template was stored
+  kDeployment = 15,   // created or cancelled
+  kConformance = 16,  // the baseline was set or removed
+  kSecret = 17,       // stored or deleted
+  kWorkspace = 18,    // restored or unlocked
 };
 
 struct AuditRecord {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "muster/v1/audit.grpc.pb.h"
 #include "muster/v1/deployments.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/templates.grpc.pb.h"
@@ -213,6 +214,20 @@ v1::Deployment JobsFixture::AwaitState(const std::string& deployment, v1::Deploy
     return last.state() == state;
   })) << last.ShortDebugString();
   return last;
+}
+
+std::vector<v1::AuditRecord> JobsFixture::AwaitAuditRecords(const std::string& subject,
+                                                            size_t count) {
+  v1::ListAuditRecordsRequest request;
+  request.set_subject(subject);
+  std::vector<v1::AuditRecord> records;
+  EXPECT_TRUE(Await([&] {
+    const auto page = CallUnary<v1::AuditService>(
+        fleet_.Connect(fleet_.admin()), &v1::AuditService::Stub::ListAuditRecords, request);
+    if (page.ok()) records.assign(page->records().begin(), page->records().end());
+    return records.size() >= count;
+  })) << subject;
+  return records;
 }
 
 }  // namespace muster::testing

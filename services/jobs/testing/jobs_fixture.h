@@ -2,12 +2,14 @@
 #ifndef MUSTER_SERVICES_JOBS_TESTING_JOBS_FIXTURE_H_
 #define MUSTER_SERVICES_JOBS_TESTING_JOBS_FIXTURE_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
+#include "muster/v1/audit.pb.h"
 #include "muster/v1/deployments.pb.h"
 #include "muster/v1/templates.pb.h"
 #include "services/jobs/config.h"
@@ -59,6 +61,10 @@ class JobsFixture : public ::testing::Test {
 
   // Waits until the deployment has this state, at most 30 s.
   v1::Deployment AwaitState(const std::string& deployment, v1::DeploymentState state);
+
+  // Waits until the audit log of the aggregator has at least `count` records of this subject, and
+  // returns them, the oldest first.
+  std::vector<v1::AuditRecord> AwaitAuditRecords(const std::string& subject, size_t count);
 
   TestFleet fleet_;
   ScriptedRelay relay_{fleet_};

@@ -97,7 +97,7 @@ int64_t SequenceBefore(Connection& db, int64_t since) {
 // An equal record is looked up among this many of the newest ones of the pair.
 constexpr int kFoldAmong = 16;
 
-constexpr size_t IndexOf(AuditKind kind) { return static_cast<size_t>(kind) % 16; }
+constexpr size_t IndexOf(AuditKind kind) { return static_cast<size_t>(kind) % 32; }
 
 // Returns the sequence of an equal record among the newest ones of the pair; 0: none.
 int64_t FindEqualOfPair(Connection& db, const AuditRecord& record) {

@@ -45,7 +45,7 @@ class AuditLog {
   void Count(int64_t sequence, int64_t at);
 
   Connection& db_;
-  std::array<int64_t, 16> records_{};  // by kind; more after a rollback
+  std::array<int64_t, 32> records_{};  // by kind; more after a rollback
 };
 
 // The limit of records that one page examines, so that a filter that matches little does not occupy

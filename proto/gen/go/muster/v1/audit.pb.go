@@ -54,6 +54,16 @@ const (
 	AuditKind_AUDIT_KIND_DAMAGE AuditKind = 12
 	// A job was submitted or cancelled, at the time in the text.
 	AuditKind_AUDIT_KIND_JOB AuditKind = 13
+	// A template type or a template was stored, by an operator or by the build that an operator started.
+	AuditKind_AUDIT_KIND_TEMPLATE AuditKind = 14
+	// A deployment was created, also to retry or destroy another one, or was cancelled.
+	AuditKind_AUDIT_KIND_DEPLOYMENT AuditKind = 15
+	// The baseline of conformance was set or removed.
+	AuditKind_AUDIT_KIND_CONFORMANCE AuditKind = 16
+	// A version of a secret was stored, or a secret was deleted.
+	AuditKind_AUDIT_KIND_SECRET AuditKind = 17
+	// An older version of a workspace was restored, or the workspace was taken from a deployment that had ended.
+	AuditKind_AUDIT_KIND_WORKSPACE AuditKind = 18
 )
 
 // Enum value maps for AuditKind.
@@ -73,6 +83,11 @@ var (
 		11: "AUDIT_KIND_SHARE",
 		12: "AUDIT_KIND_DAMAGE",
 		13: "AUDIT_KIND_JOB",
+		14: "AUDIT_KIND_TEMPLATE",
+		15: "AUDIT_KIND_DEPLOYMENT",
+		16: "AUDIT_KIND_CONFORMANCE",
+		17: "AUDIT_KIND_SECRET",
+		18: "AUDIT_KIND_WORKSPACE",
 	}
 	AuditKind_value = map[string]int32{
 		"AUDIT_KIND_UNSPECIFIED": 0,
@@ -89,6 +104,11 @@ var (
 		"AUDIT_KIND_SHARE":       11,
 		"AUDIT_KIND_DAMAGE":      12,
 		"AUDIT_KIND_JOB":         13,
+		"AUDIT_KIND_TEMPLATE":    14,
+		"AUDIT_KIND_DEPLOYMENT":  15,
+		"AUDIT_KIND_CONFORMANCE": 16,
+		"AUDIT_KIND_SECRET":      17,
+		"AUDIT_KIND_WORKSPACE":   18,
 	}
 )
 
@@ -360,6 +380,142 @@ func (*RecordJobResponse) Descriptor() ([]byte, []int) {
 	return file_muster_v1_audit_proto_rawDescGZIP(), []int{3}
 }
 
+type RecordServiceChangeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// TEMPLATE, DEPLOYMENT, CONFORMANCE, SECRET or WORKSPACE.
+	Kind AuditKind `protobuf:"varint,1,opt,name=kind,proto3,enum=muster.v1.AuditKind" json:"kind,omitempty"`
+	// URI of the operator or the gateway.
+	Actor string `protobuf:"bytes,2,opt,name=actor,proto3" json:"actor,omitempty"`
+	// As in AuditRecord.
+	VouchedBy string `protobuf:"bytes,3,opt,name=vouched_by,json=vouchedBy,proto3" json:"vouched_by,omitempty"`
+	// As in AuditRecord; at most 512 bytes.
+	Subject string `protobuf:"bytes,4,opt,name=subject,proto3" json:"subject,omitempty"`
+	// The action, such as "stored"; at most 100 bytes. The text of the record is event, time and detail.
+	Event string `protobuf:"bytes,5,opt,name=event,proto3" json:"event,omitempty"`
+	// The record has the first 1,024 bytes.
+	Detail string `protobuf:"bytes,6,opt,name=detail,proto3" json:"detail,omitempty"`
+	// The time of the change by the clock of the service, in microseconds. The record may be sent hours later, and its own
+	// time is that of its arrival.
+	Time          *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=time,proto3" json:"time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordServiceChangeRequest) Reset() {
+	*x = RecordServiceChangeRequest{}
+	mi := &file_muster_v1_audit_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordServiceChangeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordServiceChangeRequest) ProtoMessage() {}
+
+func (x *RecordServiceChangeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_audit_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordServiceChangeRequest.ProtoReflect.Descriptor instead.
+func (*RecordServiceChangeRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_audit_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *RecordServiceChangeRequest) GetKind() AuditKind {
+	if x != nil {
+		return x.Kind
+	}
+	return AuditKind_AUDIT_KIND_UNSPECIFIED
+}
+
+func (x *RecordServiceChangeRequest) GetActor() string {
+	if x != nil {
+		return x.Actor
+	}
+	return ""
+}
+
+func (x *RecordServiceChangeRequest) GetVouchedBy() string {
+	if x != nil {
+		return x.VouchedBy
+	}
+	return ""
+}
+
+func (x *RecordServiceChangeRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *RecordServiceChangeRequest) GetEvent() string {
+	if x != nil {
+		return x.Event
+	}
+	return ""
+}
+
+func (x *RecordServiceChangeRequest) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *RecordServiceChangeRequest) GetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Time
+	}
+	return nil
+}
+
+type RecordServiceChangeResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecordServiceChangeResponse) Reset() {
+	*x = RecordServiceChangeResponse{}
+	mi := &file_muster_v1_audit_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecordServiceChangeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecordServiceChangeResponse) ProtoMessage() {}
+
+func (x *RecordServiceChangeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_audit_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecordServiceChangeResponse.ProtoReflect.Descriptor instead.
+func (*RecordServiceChangeResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_audit_proto_rawDescGZIP(), []int{5}
+}
+
 type AuditRecord struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Increases with each record. Records are removed after a time, so there are gaps.
@@ -378,8 +534,9 @@ type AuditRecord struct {
 	Count int64 `protobuf:"varint,7,opt,name=count,proto3" json:"count,omitempty"`
 	// The time of the last of them.
 	LastTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=last_time,json=lastTime,proto3" json:"last_time,omitempty"`
-	// The identity or the certificate that was issued or revoked, the node or relay that joined or was changed, or the
-	// id of the job. Empty for other kinds, and for records of earlier versions.
+	// The identity or the certificate that was issued or revoked, the node or relay that joined or was changed, or the id
+	// of the job. For changes of the jobs service: the id of the deployment, the template (NAME@VERSION), the node of the
+	// baseline, or the name of the secret or the workspace. Empty for other kinds, and for records of earlier versions.
 	Subject       string `protobuf:"bytes,9,opt,name=subject,proto3" json:"subject,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -387,7 +544,7 @@ type AuditRecord struct {
 
 func (x *AuditRecord) Reset() {
 	*x = AuditRecord{}
-	mi := &file_muster_v1_audit_proto_msgTypes[4]
+	mi := &file_muster_v1_audit_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -399,7 +556,7 @@ func (x *AuditRecord) String() string {
 func (*AuditRecord) ProtoMessage() {}
 
 func (x *AuditRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_audit_proto_msgTypes[4]
+	mi := &file_muster_v1_audit_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -412,7 +569,7 @@ func (x *AuditRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRecord.ProtoReflect.Descriptor instead.
 func (*AuditRecord) Descriptor() ([]byte, []int) {
-	return file_muster_v1_audit_proto_rawDescGZIP(), []int{4}
+	return file_muster_v1_audit_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *AuditRecord) GetSequence() int64 {
@@ -510,7 +667,7 @@ type ListAuditRecordsRequest struct {
 
 func (x *ListAuditRecordsRequest) Reset() {
 	*x = ListAuditRecordsRequest{}
-	mi := &file_muster_v1_audit_proto_msgTypes[5]
+	mi := &file_muster_v1_audit_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +679,7 @@ func (x *ListAuditRecordsRequest) String() string {
 func (*ListAuditRecordsRequest) ProtoMessage() {}
 
 func (x *ListAuditRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_audit_proto_msgTypes[5]
+	mi := &file_muster_v1_audit_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +692,7 @@ func (x *ListAuditRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_audit_proto_rawDescGZIP(), []int{5}
+	return file_muster_v1_audit_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListAuditRecordsRequest) GetRun() string {
@@ -619,7 +776,7 @@ type ListAuditRecordsResponse struct {
 
 func (x *ListAuditRecordsResponse) Reset() {
 	*x = ListAuditRecordsResponse{}
-	mi := &file_muster_v1_audit_proto_msgTypes[6]
+	mi := &file_muster_v1_audit_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +788,7 @@ func (x *ListAuditRecordsResponse) String() string {
 func (*ListAuditRecordsResponse) ProtoMessage() {}
 
 func (x *ListAuditRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_audit_proto_msgTypes[6]
+	mi := &file_muster_v1_audit_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +801,7 @@ func (x *ListAuditRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_audit_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_audit_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListAuditRecordsResponse) GetRecords() []*AuditRecord {
@@ -680,7 +837,17 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\atargets\x18\x06 \x01(\x03R\atargets\x12.\n" +
 	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x14\n" +
 	"\x05image\x18\b \x01(\tR\x05image\"\x13\n" +
-	"\x11RecordJobResponse\"\xdd\x02\n" +
+	"\x11RecordJobResponse\"\xf3\x01\n" +
+	"\x1aRecordServiceChangeRequest\x12(\n" +
+	"\x04kind\x18\x01 \x01(\x0e2\x14.muster.v1.AuditKindR\x04kind\x12\x14\n" +
+	"\x05actor\x18\x02 \x01(\tR\x05actor\x12\x1d\n" +
+	"\n" +
+	"vouched_by\x18\x03 \x01(\tR\tvouchedBy\x12\x18\n" +
+	"\asubject\x18\x04 \x01(\tR\asubject\x12\x14\n" +
+	"\x05event\x18\x05 \x01(\tR\x05event\x12\x16\n" +
+	"\x06detail\x18\x06 \x01(\tR\x06detail\x12.\n" +
+	"\x04time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"\x1d\n" +
+	"\x1bRecordServiceChangeResponse\"\xdd\x02\n" +
 	"\vAuditRecord\x12\x1a\n" +
 	"\bsequence\x18\x01 \x01(\x03R\bsequence\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12(\n" +
@@ -709,7 +876,7 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	" \x01(\tR\asubject\"t\n" +
 	"\x18ListAuditRecordsResponse\x120\n" +
 	"\arecords\x18\x01 \x03(\v2\x16.muster.v1.AuditRecordR\arecords\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\xd8\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken*\xd9\x03\n" +
 	"\tAuditKind\x12\x1a\n" +
 	"\x16AUDIT_KIND_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AUDIT_KIND_CONFLICT\x10\x01\x12\x13\n" +
@@ -725,11 +892,17 @@ const file_muster_v1_audit_proto_rawDesc = "" +
 	"\x12\x14\n" +
 	"\x10AUDIT_KIND_SHARE\x10\v\x12\x15\n" +
 	"\x11AUDIT_KIND_DAMAGE\x10\f\x12\x12\n" +
-	"\x0eAUDIT_KIND_JOB\x10\r2\x96\x02\n" +
+	"\x0eAUDIT_KIND_JOB\x10\r\x12\x17\n" +
+	"\x13AUDIT_KIND_TEMPLATE\x10\x0e\x12\x19\n" +
+	"\x15AUDIT_KIND_DEPLOYMENT\x10\x0f\x12\x1a\n" +
+	"\x16AUDIT_KIND_CONFORMANCE\x10\x10\x12\x15\n" +
+	"\x11AUDIT_KIND_SECRET\x10\x11\x12\x18\n" +
+	"\x14AUDIT_KIND_WORKSPACE\x10\x122\xfc\x02\n" +
 	"\fAuditService\x12[\n" +
 	"\x10ListAuditRecords\x12\".muster.v1.ListAuditRecordsRequest\x1a#.muster.v1.ListAuditRecordsResponse\x12a\n" +
 	"\x12RecordShareRemoval\x12$.muster.v1.RecordShareRemovalRequest\x1a%.muster.v1.RecordShareRemovalResponse\x12F\n" +
-	"\tRecordJob\x12\x1b.muster.v1.RecordJobRequest\x1a\x1c.muster.v1.RecordJobResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
+	"\tRecordJob\x12\x1b.muster.v1.RecordJobRequest\x1a\x1c.muster.v1.RecordJobResponse\x12d\n" +
+	"\x13RecordServiceChange\x12%.muster.v1.RecordServiceChangeRequest\x1a&.muster.v1.RecordServiceChangeResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
 	file_muster_v1_audit_proto_rawDescOnce sync.Once
@@ -744,42 +917,48 @@ func file_muster_v1_audit_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_audit_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_muster_v1_audit_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_muster_v1_audit_proto_goTypes = []any{
-	(AuditKind)(0),                     // 0: muster.v1.AuditKind
-	(*RecordShareRemovalRequest)(nil),  // 1: muster.v1.RecordShareRemovalRequest
-	(*RecordShareRemovalResponse)(nil), // 2: muster.v1.RecordShareRemovalResponse
-	(*RecordJobRequest)(nil),           // 3: muster.v1.RecordJobRequest
-	(*RecordJobResponse)(nil),          // 4: muster.v1.RecordJobResponse
-	(*AuditRecord)(nil),                // 5: muster.v1.AuditRecord
-	(*ListAuditRecordsRequest)(nil),    // 6: muster.v1.ListAuditRecordsRequest
-	(*ListAuditRecordsResponse)(nil),   // 7: muster.v1.ListAuditRecordsResponse
-	(*ShareKey)(nil),                   // 8: muster.v1.ShareKey
-	(*timestamppb.Timestamp)(nil),      // 9: google.protobuf.Timestamp
-	(*ResultKey)(nil),                  // 10: muster.v1.ResultKey
+	(AuditKind)(0),                      // 0: muster.v1.AuditKind
+	(*RecordShareRemovalRequest)(nil),   // 1: muster.v1.RecordShareRemovalRequest
+	(*RecordShareRemovalResponse)(nil),  // 2: muster.v1.RecordShareRemovalResponse
+	(*RecordJobRequest)(nil),            // 3: muster.v1.RecordJobRequest
+	(*RecordJobResponse)(nil),           // 4: muster.v1.RecordJobResponse
+	(*RecordServiceChangeRequest)(nil),  // 5: muster.v1.RecordServiceChangeRequest
+	(*RecordServiceChangeResponse)(nil), // 6: muster.v1.RecordServiceChangeResponse
+	(*AuditRecord)(nil),                 // 7: muster.v1.AuditRecord
+	(*ListAuditRecordsRequest)(nil),     // 8: muster.v1.ListAuditRecordsRequest
+	(*ListAuditRecordsResponse)(nil),    // 9: muster.v1.ListAuditRecordsResponse
+	(*ShareKey)(nil),                    // 10: muster.v1.ShareKey
+	(*timestamppb.Timestamp)(nil),       // 11: google.protobuf.Timestamp
+	(*ResultKey)(nil),                   // 12: muster.v1.ResultKey
 }
 var file_muster_v1_audit_proto_depIdxs = []int32{
-	8,  // 0: muster.v1.RecordShareRemovalRequest.key:type_name -> muster.v1.ShareKey
-	9,  // 1: muster.v1.RecordJobRequest.time:type_name -> google.protobuf.Timestamp
-	9,  // 2: muster.v1.AuditRecord.time:type_name -> google.protobuf.Timestamp
-	0,  // 3: muster.v1.AuditRecord.kind:type_name -> muster.v1.AuditKind
-	10, // 4: muster.v1.AuditRecord.key:type_name -> muster.v1.ResultKey
-	9,  // 5: muster.v1.AuditRecord.last_time:type_name -> google.protobuf.Timestamp
-	0,  // 6: muster.v1.ListAuditRecordsRequest.kinds:type_name -> muster.v1.AuditKind
-	9,  // 7: muster.v1.ListAuditRecordsRequest.since:type_name -> google.protobuf.Timestamp
-	9,  // 8: muster.v1.ListAuditRecordsRequest.until:type_name -> google.protobuf.Timestamp
-	5,  // 9: muster.v1.ListAuditRecordsResponse.records:type_name -> muster.v1.AuditRecord
-	6,  // 10: muster.v1.AuditService.ListAuditRecords:input_type -> muster.v1.ListAuditRecordsRequest
-	1,  // 11: muster.v1.AuditService.RecordShareRemoval:input_type -> muster.v1.RecordShareRemovalRequest
-	3,  // 12: muster.v1.AuditService.RecordJob:input_type -> muster.v1.RecordJobRequest
-	7,  // 13: muster.v1.AuditService.ListAuditRecords:output_type -> muster.v1.ListAuditRecordsResponse
-	2,  // 14: muster.v1.AuditService.RecordShareRemoval:output_type -> muster.v1.RecordShareRemovalResponse
-	4,  // 15: muster.v1.AuditService.RecordJob:output_type -> muster.v1.RecordJobResponse
-	13, // [13:16] is the sub-list for method output_type
-	10, // [10:13] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	10, // 0: muster.v1.RecordShareRemovalRequest.key:type_name -> muster.v1.ShareKey
+	11, // 1: muster.v1.RecordJobRequest.time:type_name -> google.protobuf.Timestamp
+	0,  // 2: muster.v1.RecordServiceChangeRequest.kind:type_name -> muster.v1.AuditKind
+	11, // 3: muster.v1.RecordServiceChangeRequest.time:type_name -> google.protobuf.Timestamp
+	11, // 4: muster.v1.AuditRecord.time:type_name -> google.protobuf.Timestamp
+	0,  // 5: muster.v1.AuditRecord.kind:type_name -> muster.v1.AuditKind
+	12, // 6: muster.v1.AuditRecord.key:type_name -> muster.v1.ResultKey
+	11, // 7: muster.v1.AuditRecord.last_time:type_name -> google.protobuf.Timestamp
+	0,  // 8: muster.v1.ListAuditRecordsRequest.kinds:type_name -> muster.v1.AuditKind
+	11, // 9: muster.v1.ListAuditRecordsRequest.since:type_name -> google.protobuf.Timestamp
+	11, // 10: muster.v1.ListAuditRecordsRequest.until:type_name -> google.protobuf.Timestamp
+	7,  // 11: muster.v1.ListAuditRecordsResponse.records:type_name -> muster.v1.AuditRecord
+	8,  // 12: muster.v1.AuditService.ListAuditRecords:input_type -> muster.v1.ListAuditRecordsRequest
+	1,  // 13: muster.v1.AuditService.RecordShareRemoval:input_type -> muster.v1.RecordShareRemovalRequest
+	3,  // 14: muster.v1.AuditService.RecordJob:input_type -> muster.v1.RecordJobRequest
+	5,  // 15: muster.v1.AuditService.RecordServiceChange:input_type -> muster.v1.RecordServiceChangeRequest
+	9,  // 16: muster.v1.AuditService.ListAuditRecords:output_type -> muster.v1.ListAuditRecordsResponse
+	2,  // 17: muster.v1.AuditService.RecordShareRemoval:output_type -> muster.v1.RecordShareRemovalResponse
+	4,  // 18: muster.v1.AuditService.RecordJob:output_type -> muster.v1.RecordJobResponse
+	6,  // 19: muster.v1.AuditService.RecordServiceChange:output_type -> muster.v1.RecordServiceChangeResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_audit_proto_init() }
@@ -795,7 +974,7 @@ func file_muster_v1_audit_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_audit_proto_rawDesc), len(file_muster_v1_audit_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   7,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,9 +21,10 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	AuditService_ListAuditRecords_FullMethodName   = "/muster.v1.AuditService/ListAuditRecords"
-	AuditService_RecordShareRemoval_FullMethodName = "/muster.v1.AuditService/RecordShareRemoval"
-	AuditService_RecordJob_FullMethodName          = "/muster.v1.AuditService/RecordJob"
+	AuditService_ListAuditRecords_FullMethodName    = "/muster.v1.AuditService/ListAuditRecords"
+	AuditService_RecordShareRemoval_FullMethodName  = "/muster.v1.AuditService/RecordShareRemoval"
+	AuditService_RecordJob_FullMethodName           = "/muster.v1.AuditService/RecordJob"
+	AuditService_RecordServiceChange_FullMethodName = "/muster.v1.AuditService/RecordServiceChange"
 )
 
 // AuditServiceClient is the client API for AuditService service.
@@ -60,6 +61,14 @@ type AuditServiceClient interface {
 	// another relay; IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator or a gateway of
 	// the fleet).
 	RecordJob(ctx context.Context, in *RecordJobRequest, opts ...grpc.CallOption) (*RecordJobResponse, error)
+	// Records a change that another service has made. Responds when the record is durable. A repeated call changes nothing.
+	//
+	// Callers: the jobs service.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_NAME: `kind` is not one of this service, or `subject` or `event` is empty or too
+	// long); PERMISSION_DENIED (IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator or a
+	// gateway of the fleet, or `vouched_by` not a gateway).
+	RecordServiceChange(ctx context.Context, in *RecordServiceChangeRequest, opts ...grpc.CallOption) (*RecordServiceChangeResponse, error)
 }
 
 type auditServiceClient struct {
@@ -100,6 +109,16 @@ func (c *auditServiceClient) RecordJob(ctx context.Context, in *RecordJobRequest
 	return out, nil
 }
 
+func (c *auditServiceClient) RecordServiceChange(ctx context.Context, in *RecordServiceChangeRequest, opts ...grpc.CallOption) (*RecordServiceChangeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecordServiceChangeResponse)
+	err := c.cc.Invoke(ctx, AuditService_RecordServiceChange_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // AuditServiceServer is the server API for AuditService service.
 // All implementations must embed UnimplementedAuditServiceServer
 // for forward compatibility.
@@ -134,6 +153,14 @@ type AuditServiceServer interface {
 	// another relay; IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator or a gateway of
 	// the fleet).
 	RecordJob(context.Context, *RecordJobRequest) (*RecordJobResponse, error)
+	// Records a change that another service has made. Responds when the record is durable. A repeated call changes nothing.
+	//
+	// Callers: the jobs service.
+	//
+	// Errors: INVALID_ARGUMENT (INVALID_NAME: `kind` is not one of this service, or `subject` or `event` is empty or too
+	// long); PERMISSION_DENIED (IDENTITY_MALFORMED, IDENTITY_FOREIGN, ROLE_NOT_ALLOWED: `actor` is not an operator or a
+	// gateway of the fleet, or `vouched_by` not a gateway).
+	RecordServiceChange(context.Context, *RecordServiceChangeRequest) (*RecordServiceChangeResponse, error)
 	mustEmbedUnimplementedAuditServiceServer()
 }
 
@@ -152,6 +179,9 @@ func (UnimplementedAuditServiceServer) RecordShareRemoval(context.Context, *Reco
 }
 func (UnimplementedAuditServiceServer) RecordJob(context.Context, *RecordJobRequest) (*RecordJobResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method RecordJob not implemented")
+}
+func (UnimplementedAuditServiceServer) RecordServiceChange(context.Context, *RecordServiceChangeRequest) (*RecordServiceChangeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method RecordServiceChange not implemented")
 }
 func (UnimplementedAuditServiceServer) mustEmbedUnimplementedAuditServiceServer() {}
 func (UnimplementedAuditServiceServer) testEmbeddedByValue()                      {}
@@ -228,6 +258,24 @@ func _AuditService_RecordJob_Handler(srv interface{}, ctx context.Context, dec f
 	return interceptor(ctx, in, info, handler)
 }
 
+func _AuditService_RecordServiceChange_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecordServiceChangeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AuditServiceServer).RecordServiceChange(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: AuditService_RecordServiceChange_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AuditServiceServer).RecordServiceChange(ctx, req.(*RecordServiceChangeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // AuditService_ServiceDesc is the grpc.ServiceDesc for AuditService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -246,6 +294,10 @@ var AuditService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "RecordJob",
 			Handler:    _AuditService_RecordJob_Handler,
+		},
+		{
+			MethodName: "RecordServiceChange",
+			Handler:    _AuditService_RecordServiceChange_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},
