@@ -8,7 +8,7 @@ import { outcomeCounts } from "../model/outcomes";
 import { number } from "../model/parse";
 import type { WireDeployment, WireJob } from "../model/wire";
 import { CommandLine } from "../parts/command";
-import { DeploymentBadge, deploymentLink, documentLink, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
+import { DeploymentBadge, deploymentLink, documentLink, OutcomeIcon, OutcomeList, useFirst, Value, workspaceLink } from "../parts/deployed";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { LogCard } from "../parts/job_log";
 import { Card, Empty, nodeLink, Notice, Time } from "../parts/small";
@@ -131,7 +131,7 @@ function Warnings({ deployment, unreachable }: { deployment: Deployment; unreach
 }
 
 function Facts({ deployment, now }: { deployment: Deployment; now: number }): JSX.Element {
-  const { template, type, action, image, created, createdBy, ended, cancelRequestedBy, job, related } = deployment;
+  const { template, type, action, image, created, createdBy, ended, cancelRequestedBy, job, workspace, related } = deployment;
   return (
     <section class="card" aria-label="Deployment">
       <dl class="facts">
@@ -171,6 +171,14 @@ function Facts({ deployment, now }: { deployment: Deployment; now: number }): JS
           <div>
             <dt>Cancelled by</dt>
             <dd title={cancelRequestedBy}>{nameOf(cancelRequestedBy)}</dd>
+          </div>
+        )}
+        {workspace && (
+          <div data-test="workspace">
+            <dt>Workspace</dt>
+            <dd>
+              <a href={workspaceLink(workspace.name)}>{workspace.name}</a>, {workspace.version > 0 ? `from version ${count(workspace.version)}` : "empty at first"}
+            </dd>
           </div>
         )}
         {related.map(({ relation, id, state }) => (
