@@ -1,6 +1,7 @@
 #include "cli/sources/git_source.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/interrupt.h"
 #include "cli/sources/source_archive.h"
 #include "cli/temporary_folder.h"
 #include "services/common/base/clock.h"
@@ -145,7 +147,10 @@ class GitSource {
     if (!child.ok()) {
       return Failed(ToStd(child.status().message()), "Install the program git.");
     }
+    // Ctrl-C does not reach it: it has its own process group.
+    const InterruptHook hook([&child] { (*child)->Signal(SIGKILL); });
     const auto exit = (*child)->Wait(end_ - SystemClock().MonotonicNow());
+    if (Interrupted()) return absl::CancelledError("interrupted");
     if (!exit) {
       return Failed(absl::StrCat("it took longer than ", absl::FormatDuration(options_.time_limit)),
                     "Clone the repository yourself, and name the folder.");
