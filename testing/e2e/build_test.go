@@ -13,7 +13,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"muster.example/testing/fleet"
 )
@@ -78,11 +80,17 @@ func (b *building) write(t *testing.T, name, content string) string {
 // build runs `muster template build` for a version of the template "web".
 func (b *building) build(t *testing.T, version, from string, more ...string) (string, error) {
 	t.Helper()
+	return b.Muster(b.buildCommand(t, version, from, more...)...)
+}
+
+// buildCommand returns the arguments of build.
+func (b *building) buildCommand(t *testing.T, version, from string, more ...string) []string {
+	t.Helper()
 	arguments := []string{"template", "build", "-f", b.write(t, "web.yaml", webTemplate(version)), "--from", from, "--node", "builder"}
 	if !strings.Contains(strings.Join(more, " "), "--repository") {
 		more = append(more, "--repository", b.repository)
 	}
-	return b.Muster(append(arguments, more...)...)
+	return append(arguments, more...)
 }
 
 // greeting writes a script that prints a text, and returns its folder.
@@ -142,6 +150,8 @@ func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 	}
 	_, err := b.build(t, "1.0.0", second)
 	wantExit(t, err, 70, "VERSION_EXISTS")
+	b.builtBefore(t, first)
+	b.isHinted(t)
 
 	var created struct {
 		Deployment string
@@ -182,6 +192,49 @@ func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 	wantExit(t, err, 73, "muster template build")
 	b.noBuiltImages(t)
 	noContainers(t, b.docker)
+}
+
+// builtBefore fails unless a build of the same files prints the stored image as a deployment, and says that it ignores
+// another repository.
+func (b *building) builtBefore(t *testing.T, from string) {
+	t.Helper()
+	var built struct {
+		State, Action, Template string
+		Build                   struct {
+			Repository, Image string
+			Source            struct{ Kind string }
+		}
+	}
+	other := b.docker.Registry + "/templates/other"
+	out, stderr := b.both(t, b.buildCommand(t, "1.0.0", from, "--repository", other, "--json")...)
+	check(t, json.Unmarshal([]byte(out), &built))
+	if built.State != "succeeded" || built.Action != "build" || built.Template != "web@1.0.0" || built.Build.Repository != b.repository ||
+		!strings.HasPrefix(built.Build.Image, b.repository+"@sha256:") || built.Build.Source.Kind != "zip" {
+		t.Errorf("a build of the same files prints %s", out)
+	}
+	prints(t, stderr, built.Build.Image, "Nothing is pushed to "+other, "Deploy it: muster deploy web@1.0.0 --node NODE --wait")
+}
+
+// isHinted fails unless new types and templates are printed with the next command, and with what may be a mistake.
+func (b *building) isHinted(t *testing.T) {
+	t.Helper()
+	typeFile, file := filepath.Join(b.folder, "site.yaml"), b.write(t, "plain.yaml", strings.Replace(webTemplate("1.0.0"), "web", "plain", 1)+
+		"parameters: {zone: {value: eu}}\n")
+	_, stderr := b.both(t, "type", "push", typeFile)
+	prints(t, stderr, "`type: site@1.0.0`", "muster template build -f TEMPLATE.yaml --from SOURCE")
+	_, stderr = b.both(t, "template", "create", "-f", file)
+	prints(t, stderr, "It has no files: it runs the image of site@1.0.0", "muster template build -f "+file+" --from SOURCE",
+		"It adds the parameter zone to those of site@1.0.0.", "Deploy it: muster deploy plain@1.0.0 --node NODE --wait")
+}
+
+// both runs a command, which has to succeed, and returns what it prints on stdout and stderr.
+func (b *building) both(t *testing.T, arguments ...string) (stdout, stderr string) {
+	t.Helper()
+	command, out, errs := inBackground(t, b.Fleet, arguments...)
+	if err := command.Wait(); err != nil {
+		t.Fatalf("muster %v: %v: %s", arguments, err, errs)
+	}
+	return out.String(), errs.String()
 }
 
 // closeServer does not wait for requests that get no answer: the daemon keeps their connections.
@@ -233,7 +286,7 @@ func TestBuildFailsWithAReason(t *testing.T) {
 	}, nil)
 	for _, c := range []struct{ repository, reason string }{
 		{refusing, "IMAGE_PUSH_FAILED"},
-		{stalling, "TIME_LIMIT"},
+		{stalling, "TIME_LIMIT: the build ran for longer than"},
 		{lying, "IMAGE_PUSH_FAILED"}, // Docker asks for the manifest of the false digest
 		{"127.0.0.1:1/templates/web", "IMAGE_PUSH_FAILED"},
 		{b.docker.Registry + "/other/web", "POLICY_REFUSED"},
@@ -261,7 +314,8 @@ func TestBuildFailsWithAReason(t *testing.T) {
 	b.noBuiltImages(t)
 }
 
-// A build is cancelled while it pushes, and is lost with its agent. A rerun of the same version works.
+// A build is cancelled while it pushes, and is lost with its agent. A rerun of the same version works, also if it waits
+// for the node.
 func TestBuildIsCancelledAndLostWithItsAgent(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
@@ -295,8 +349,36 @@ func TestBuildIsCancelledAndLostWithItsAgent(t *testing.T) {
 	if out := must(b.Muster("template", "list", "--json"))(t); strings.TrimSpace(out) != "[]" {
 		t.Errorf("an interrupted build created a version: %s", out)
 	}
-	must(b.build(t, "1.0.0", from, "--wait"))(t)
+	b.builder.agent.End()
+	id = strings.TrimSpace(must(b.build(t, "1.0.0", from, "--ttl", "5m"))(t))
+	b.builder.start(t)
+	ends(id, "succeeded\n")
 	b.deploy(t, "web", "hello")
+}
+
+// isInterrupted fails unless Ctrl-C ends a build whose git waits for a server.
+func (b *building) isInterrupted(t *testing.T) {
+	t.Helper()
+	asked := make(chan struct{}, 1)
+	silent := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case asked <- struct{}{}:
+		default:
+		}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(func() { closeServer(silent) })
+	ca := b.write(t, "silent.pem", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: silent.Certificate().Raw})))
+	from := "git+" + silent.URL + "/web.git@main"
+	command, _, stderr := inBackground(t, b.Fleet, b.buildCommand(t, "1.0.0", from, "--git-ca", ca)...)
+	select {
+	case <-asked:
+	case <-time.After(soon):
+		t.Fatal("git asks the server for nothing")
+	}
+	if code := interrupt(t, command, syscall.SIGINT); code != 130 || !strings.Contains(stderr.String(), "nothing was deployed or built") {
+		t.Errorf("an interrupted build ends with %d: %s", code, stderr)
+	}
 }
 
 // gitServer serves the repositories of a folder by https, and returns its address and its CA.
@@ -357,6 +439,7 @@ func TestTemplateIsBuiltFromGit(t *testing.T) {
 	git("-C", work, "commit", "-q", "-m", "module")
 	git("clone", "-q", "--bare", work, filepath.Join(repositories, "web.git"))
 	address, ca := gitServer(t, repositories)
+	otherCA := filepath.Join(b.Home, "root", "ca.crt")
 
 	source := func(repository, ref string) string { return "git+https://" + address + "/" + repository + "@" + ref }
 	for _, c := range []struct {
@@ -365,13 +448,18 @@ func TestTemplateIsBuiltFromGit(t *testing.T) {
 		reason string
 	}{
 		{source("web.git", "main"), nil, "certificate"},
-		{source("web.git", "none"), []string{"--git-ca", ca}, "GIT_FAILED"},
+		{source("web.git", "none"), []string{"--git-ca", ca}, "it has no branch and no tag none"},
+		{source("web.git", commit[:7]), []string{"--git-ca", ca}, "git rev-parse " + commit[:7]},
+		{source("web.git", strings.Repeat("1", 40)), []string{"--git-ca", ca}, "it has no commit 1111"},
+		{source("web.git", "main"), []string{"--git-ca", ca + ".none"}, "ca.pem.none"},
+		{source("web.git", "main"), []string{"--git-ca", otherCA}, "none of the CAs in " + otherCA},
 		{source("private.git", "main"), []string{"--git-ca", ca}, "GIT_FAILED"},
 		{source("moved.git", "main"), []string{"--git-ca", ca}, "GIT_FAILED"},
 		{source("web.git", "main"), []string{"--git-ca", ca, "--git-host", "git.example"}, "none of the admitted ones"},
 		{source("web.git", "link"), []string{"--git-ca", ca}, `"site/passwd" is a symbolic link`},
 		{source("web.git", "module"), []string{"--git-ca", ca}, `"site/module" is a submodule`},
-		{source("web.git", "main") + "#none", []string{"--git-ca", ca}, "GIT_FAILED"},
+		{source("web.git", "main") + "#none", []string{"--git-ca", ca}, "has no folder \"none\""},
+		{source("web.git", "main") + "#site/main.sh", []string{"--git-ca", ca}, "\"site/main.sh\" is not a folder"},
 		{source("web.git", "--upload-pack=touch"), nil, "SOURCE_UNUSABLE"},
 		{"git+http://" + address + "/web.git@main", nil, "SOURCE_UNUSABLE"},
 		{"ext::sh -c touch", nil, "SOURCE_UNUSABLE"},
@@ -381,6 +469,7 @@ func TestTemplateIsBuiltFromGit(t *testing.T) {
 			t.Errorf("a build from %s %v prints no %q, or no next step: %s", c.from, c.more, c.reason, text)
 		}
 	}
+	b.isInterrupted(t)
 	from := source("web.git", "main") + "#site"
 	must(b.build(t, "1.0.0", from, "--git-ca", ca, "--git-host", "127.0.0.1", "--wait"))(t)
 	b.deploy(t, "web", "hello from git")
