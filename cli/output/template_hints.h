@@ -1,4 +1,4 @@
-// What to do next with a stored template type or template, for people. All functions take
+// Next steps after a template type or a template is stored, for people. All functions take
 // documents, and return an empty text if one of them cannot be read: it may be of a newer service.
 #ifndef MUSTER_CLI_OUTPUT_TEMPLATE_HINTS_H_
 #define MUSTER_CLI_OUTPUT_TEMPLATE_HINTS_H_

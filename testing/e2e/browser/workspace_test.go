@@ -22,7 +22,7 @@ parameters:
   wait: {schema: {type: boolean}, delegation: default, value: false}
 `
 
-// keepScript is the command of an image that keeps its parameter in its workspace, and waits if the deployment says so.
+// keepScript is the command of an image that keeps its parameter in its workspace, and waits if its other parameter is set.
 const keepScript = `
 cp /state/parameters.json /state/workspace/kept
 ln -sf /etc/passwd /state/workspace/link
