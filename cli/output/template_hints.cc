@@ -25,7 +25,9 @@ std::string RequiredOptions(const MergedParameters& parameters,
   std::string options = " --node NODE";
   for (const auto& [name, parameter] : parameters) {
     if (!parameter.required || parameter.value) continue;
-    absl::StrAppend(&options, " --set ", name, "=VALUE");
+    // A value in the arguments would be visible to other users of the machine.
+    absl::StrAppend(&options, parameter.sensitive ? " --set-file " : " --set ", name,
+                    parameter.sensitive ? "=FILE" : "=VALUE");
   }
   std::set<std::string> named;  // a template may require a secret of its type
   for (const SecretDeclaration& secret : secrets) {

@@ -44,6 +44,9 @@ TEST(TemplateHintsTest, CommandNamesWhatTheDocumentsRequire) {
                                             "secrets: {key: {required: true}}\n")),
             "Deploy it: muster deploy web@1.4.0 --node NODE --set name=VALUE --secret db=SECRET "
             "--secret key=SECRET --wait");
+  EXPECT_EQ(TypeHint(Type("parameters: {key: {schema: {type: string}, required: true, sensitive: "
+                          "true}}\n")),
+            "Deploy it: muster deploy --type site@1.0.0 --node NODE --set-file key=FILE --wait");
   EXPECT_EQ(DeployHint(Type("adHoc: true\n"), Own("")),
             "Deploy it: muster deploy web@1.4.0 --files FOLDER --node NODE --wait");
 }

@@ -43,15 +43,15 @@ func TestBuildOfATypeNamesMissingPrograms(t *testing.T) {
 	for _, name := range []string{"sh", "dirname", "sed", "sort", "head", "printf", "mktemp"} {
 		check(t, os.Symlink(must(exec.LookPath(name))(t), filepath.Join(programs, name)))
 	}
-	folder := filepath.Dir(must(exec.LookPath("go"))(t))
-	for _, c := range []struct{ release, path, want string }{
-		{"99.1", programs, "Go 99.1 or newer not found"},
-		{"1.20", programs + ":" + folder, "docker not found"},
+	check(t, os.Symlink(must(exec.LookPath("go"))(t), filepath.Join(programs, "go")))
+	for _, c := range []struct{ release, want string }{
+		{"99.1", "Go 99.1 or newer not found"},
+		{"1.20", "docker not found"},
 	} {
 		check(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n\ngo "+c.release+"\n"), 0o600))
 		for _, arguments := range [][]string{{"deploy/types/build", "shell", "tag"}, {"deploy/conformance/build", "tag"}} {
 			command := exec.Command("sh", append([]string{filepath.Join(root, arguments[0])}, arguments[1:]...)...)
-			command.Env = []string{"PATH=" + c.path, "HOME=" + root}
+			command.Env = []string{"PATH=" + programs, "HOME=" + root}
 			out, err := command.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), c.want) {
 				t.Errorf("%v without a program: %v: %s", arguments, err, out)
