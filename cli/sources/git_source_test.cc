@@ -1,4 +1,4 @@
-// How git is started and bounded. testing/e2e/build_test.go fetches by the real git from a real
+// How git is started and bounded. testing/e2e/build_git_test.go fetches by the real git from a real
 // server.
 #include "cli/sources/git_source.h"
 
