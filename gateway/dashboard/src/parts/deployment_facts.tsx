@@ -1,4 +1,4 @@
-// What a deployment runs, who created it, its workspace, and the deployments that belong to it.
+// Facts of a deployment: its content, its creator, its workspace, and the deployments that belong to it.
 import type { JSX } from "preact";
 import type { Deployment } from "../model/deployment";
 import { count, duration, nameOf } from "../model/format";
