@@ -107,6 +107,12 @@ use_go() {
 	return 1
 }
 
+# use_image_tools: use_go for a script that builds an image. Names what is missing, and exits.
+use_image_tools() {
+	use_go || die "Go $(sed -n 's/^go //p' "$root/go.mod") or newer not found in PATH, /usr/local/go/bin or $cache/go/bin: install it from https://go.dev/dl"
+	command -v docker >/dev/null || die "docker not found: install Docker's command, for instance the package docker.io"
+}
+
 go_is_new_enough() {
 	found=$(GOTOOLCHAIN=local "$1" env GOVERSION 2>/dev/null) || return 1
 	wanted=$(sed -n 's/^go //p' "$root/go.mod")

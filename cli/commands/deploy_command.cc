@@ -151,9 +151,11 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
     *content->mutable_files() = FilesOf(files);
     return absl::OkStatus();
   };
-  ASSIGN_OR_RETURN(const auto request, PlannedRequest(context, *client, wanted, place_files,
-                                                      arguments.targets, arguments.run));
-  return CreateAndReport(console, line, context, *client, request, arguments.run);
+  const auto request =
+      PlannedRequest(context, *client, wanted, place_files, arguments.targets, arguments.run);
+  if (!request.ok() && Interrupted()) return ReportNotCreated(console);
+  RETURN_IF_ERROR(request.status());
+  return CreateAndReport(console, line, context, *client, *request, arguments.run);
 }
 
 void AddContentOptions(CLI::App& command, DeployArguments& arguments) {

@@ -223,11 +223,26 @@ void ReportInterrupted(Console& console, const std::string& deployment) {
                             deployment, "\nCancel it: muster deployment cancel ", deployment));
 }
 
+int ReportNotCreated(Console& console) {
+  PrintMessage(console,
+               "\nInterrupted: nothing was deployed or built. Run the same command again: it "
+               "continues the upload of files.");
+  return kExitInterrupted;
+}
+
 absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
                                     const OperatorContext& context, DeploymentClient& client,
                                     const v1::CreateDeploymentRequest& request,
                                     const RolloutArguments& arguments) {
-  ASSIGN_OR_RETURN(const auto created, client.Create(request));
+  const auto stored = client.Create(request);
+  if (!stored.ok() && Interrupted()) {
+    PrintMessage(console,
+                 "\nInterrupted: it is not known whether it was stored. Look: muster deployment "
+                 "list");
+    return kExitInterrupted;
+  }
+  RETURN_IF_ERROR(stored.status());
+  const v1::Deployment& created = *stored;
   if (!arguments.wait) {
     console.out << (line.json ? Dump(ToJson(created)) : absl::StrCat(created.deployment(), "\n"));
     return kExitOk;

@@ -72,6 +72,10 @@ absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& clie
 // Prints how to continue with a deployment after an interrupt.
 void ReportInterrupted(Console& console, const std::string& deployment);
 
+// Prints that an interrupt came before the deployment or build was sent, and how to continue.
+// Returns the exit code.
+int ReportNotCreated(Console& console);
+
 // Creates the deployment, and prints its id. With --wait it prints the output and the outcome
 // instead. Returns the exit code.
 absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,

@@ -46,12 +46,17 @@ void AddTargetOptions(CLI::App& command, TargetArguments& arguments) {
   AddNodeOptions(command, "Node names, separated by commas", arguments);
 }
 
-void AddPaceOptions(CLI::App& command, std::string_view what, std::string& ttl, int& parallel) {
+void AddTtlOption(CLI::App& command, std::string_view what, std::string_view nodes,
+                  std::string& ttl) {
   command
       .add_option("--ttl", ttl,
-                  absl::StrCat("How long the ", ToAbsl(what),
-                               " waits for unreachable nodes (default: 10s)"))
+                  absl::StrCat("How long the ", ToAbsl(what), " waits for ", ToAbsl(nodes),
+                               " (default: 10s)"))
       ->type_name("DURATION");
+}
+
+void AddPaceOptions(CLI::App& command, std::string_view what, std::string& ttl, int& parallel) {
+  AddTtlOption(command, what, "unreachable nodes", ttl);
   CLI::Option* limit = command.add_option(
       "--parallel", parallel, "The maximum number of nodes that run it at the same time");
   limit->type_name("N");

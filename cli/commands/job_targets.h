@@ -27,6 +27,10 @@ void AddNodeOptions(CLI::App& command, const std::string& node, TargetArguments&
 // Adds --all, and the options of AddNodeOptions.
 void AddTargetOptions(CLI::App& command, TargetArguments& arguments);
 
+// Adds --ttl. `what` waits: "job", "deployment" or "build"; `nodes`: "unreachable nodes".
+void AddTtlOption(CLI::App& command, std::string_view what, std::string_view nodes,
+                  std::string& ttl);
+
 // Adds --ttl and --parallel. `what` waits and runs: "job", "deployment".
 void AddPaceOptions(CLI::App& command, std::string_view what, std::string& ttl, int& parallel);
 

@@ -1,4 +1,4 @@
-// What a node told its relay of itself: its adapters, its disk, its program.
+// The information of a node about itself: its adapters, its disk, its program.
 #ifndef MUSTER_CLI_COMMANDS_NODE_INFO_VIEW_H_
 #define MUSTER_CLI_COMMANDS_NODE_INFO_VIEW_H_
 

@@ -12,10 +12,12 @@
 #include "absl/strings/str_split.h"
 #include "cli/commands/deployment_files.h"
 #include "cli/commands/deployment_run.h"
+#include "cli/commands/job_targets.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/deployment_view.h"
 #include "cli/output/json_view.h"
+#include "cli/output/template_hints.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
 #include "cli/rpc/sign_command.h"
@@ -71,15 +73,70 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const BuildArguments& arguments
   return wanted;
 }
 
+// A build that is planned, and not stored.
+struct PlannedBuild {
+  v1::DeploymentPlan plan;
+  std::string id;
+  v1::CreateDeploymentRequest request;  // unset if the version is built
+};
+
+// Reads the source, and uploads what does not fit into the command, unless the version is built.
+absl::StatusOr<PlannedBuild> PlanBuild(Console& console, const OperatorContext& context,
+                                       DeploymentClient& client, const BuildArguments& arguments) {
+  PlannedBuild planned;
+  ASSIGN_OR_RETURN(auto source, ReadSource(arguments));
+  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, source));
+  ASSIGN_OR_RETURN(planned.plan, client.Plan(wanted));
+  if (!planned.plan.built().empty()) return planned;
+  v1::Command::Build& build = *planned.plan.mutable_build();
+  RETURN_IF_ERROR(SendFiles(console, context, build.ByteSizeLong(), source.files));
+  *build.mutable_files() = FilesOf(source.files);
+  ASSIGN_OR_RETURN(auto command,
+                   MakeBuildCommand(planned.plan.image(), build, kDefaultDeadline, arguments.run));
+  planned.id = command.container().build().build();
+  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
+  ASSIGN_OR_RETURN(planned.request,
+                   SignedRequest(signer, std::move(command), {arguments.node}, arguments.run));
+  return planned;
+}
+
+void PrintHint(Console& console, const std::string& hint) {
+  if (!hint.empty()) PrintMessage(console, hint);
+}
+
+// Returns the build that has created a version as `muster deployment show` does. Its id is not
+// known.
+v1::Deployment FormerBuild(const v1::Template& own, const v1::DeploymentPlan& plan) {
+  v1::Deployment build;
+  build.set_type(own.type());
+  build.set_template_(plan.built());
+  build.set_action(std::string(kBuildAction));
+  build.set_image(plan.image());
+  build.set_state(v1::DEPLOYMENT_STATE_SUCCEEDED);
+  build.set_created_by(own.created_by());
+  *build.mutable_create_time() = own.create_time();
+  build.mutable_build()->set_repository(own.image().substr(0, own.image().find('@')));
+  *build.mutable_build()->mutable_source() = own.source();
+  build.mutable_build()->set_image(own.image());
+  return build;
+}
+
 // The version exists: the same files are not built again.
 absl::StatusOr<int> ReportBuilt(Console& console, const CommandLine& line, DeploymentClient& client,
-                                const std::string& version) {
-  ASSIGN_OR_RETURN(const auto own, client.GetTemplate(version));
-  if (line.json) console.out << Dump(ToJson(own));
+                                const v1::DeploymentPlan& plan, const BuildArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto own, client.GetTemplate(plan.built()));
+  const v1::Deployment build = FormerBuild(own, plan);
+  if (line.json) console.out << Dump(ToJson(build));
   PrintMessage(console,
-               absl::StrCat("Template ", version, " was built from the same files before, as ",
-                            own.image(), ".\nNothing is built. Deploy it: muster deploy ", version,
-                            " --node NODE --wait"));
+               absl::StrCat("Template ", plan.built(), " was built from the same files before, as ",
+                            own.image(), ".\nNothing is built."));
+  if (build.build().repository() != arguments.repository) {
+    PrintMessage(console, absl::StrCat("Nothing is pushed to ", arguments.repository,
+                                       ": a version has one image. For that repository, write "
+                                       "another version into ",
+                                       arguments.document, "."));
+  }
+  PrintHint(console, DeployHint(plan.build().type_document(), own.document()));
   return kExitOk;
 }
 
@@ -87,19 +144,24 @@ absl::StatusOr<int> Build(Console& console, const CommandLine& line,
                           const BuildArguments& arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
-  ASSIGN_OR_RETURN(auto source, ReadSource(arguments));
-  ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, source));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
-  ASSIGN_OR_RETURN(auto plan, client->Plan(wanted));
-  if (!plan.built().empty()) return ReportBuilt(console, line, *client, plan.built());
-  RETURN_IF_ERROR(SendFiles(console, context, plan.build().ByteSizeLong(), source.files));
-  *plan.mutable_build()->mutable_files() = FilesOf(source.files);
-  ASSIGN_OR_RETURN(auto command,
-                   MakeBuildCommand(plan.image(), plan.build(), kDefaultDeadline, arguments.run));
-  ASSIGN_OR_RETURN(const auto signer, CommandSigner::Create(context));
-  ASSIGN_OR_RETURN(const auto request,
-                   SignedRequest(signer, std::move(command), {arguments.node}, arguments.run));
-  return CreateAndReport(console, line, context, *client, request, arguments.run);
+  const auto planned = PlanBuild(console, context, *client, arguments);
+  if (!planned.ok() && Interrupted()) return ReportNotCreated(console);
+  RETURN_IF_ERROR(planned.status());
+  const v1::DeploymentPlan& plan = planned->plan;
+  if (!plan.built().empty()) return ReportBuilt(console, line, *client, plan, arguments);
+  const std::string& type = plan.build().type_document();
+  const std::string& own = plan.build().template_document();
+  PrintHint(console, AddedParameters(type, own));
+  ASSIGN_OR_RETURN(const int code, CreateAndReport(console, line, context, *client,
+                                                   planned->request, arguments.run));
+  if (code != kExitOk) return code;
+  if (!arguments.run.wait) {
+    PrintMessage(console, absl::StrCat("Follow the build: muster deployment logs ", planned->id,
+                                       " --follow\nWhen it has succeeded:"));
+  }
+  PrintHint(console, DeployHint(type, own));
+  return code;
 }
 
 void AddOptions(CLI::App& command, BuildArguments& arguments) {
@@ -158,6 +220,7 @@ void AddTemplateBuildCommand(CommandLine& line, CLI::App& templates) {
   const auto arguments = std::make_shared<BuildArguments>();
   AddOptions(command, *arguments);
   AddDeadlineOption(command, "10m", arguments->run);
+  AddTtlOption(command, "build", "an unreachable node", arguments->run.ttl);
   AddWaitOption(command, "build", arguments->run);
   AddJsonOption(line, command);
   AddContextOption(line, command);

@@ -15,6 +15,7 @@
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
 #include "cli/output/table.h"
+#include "cli/output/template_hints.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
 #include "services/common/base/secret_file.h"
@@ -62,7 +63,10 @@ std::string Version(const auto& document) {
   return absl::StrCat(document.name(), "@", document.version());
 }
 
-// The two kinds of documents: their calls, and their words.
+std::string OnNextLine(const std::string& text) { return text.empty() ? "" : "\n" + text; }
+
+// The two kinds of documents: their calls, and their words. `Stored` tells that a new version is
+// stored, and what to do next.
 struct TypeKind {
   static auto Create(DeploymentClient& client, const std::string& text) {
     return client.CreateType(text);
@@ -81,10 +85,9 @@ struct TypeKind {
             type.description()};
   }
   static constexpr char kNone[] = "There are no template types. Store one: muster type push FILE";
-  static std::string Stored(const v1::TemplateType& type) {
-    return absl::StrCat("Template type ", Version(type), " is stored.\nDeploy it: muster deploy ",
-                        type.ad_hoc() ? "FOLDER " : "", "--type ", Version(type),
-                        " --node NODE --wait");
+  static std::string Stored(DeploymentClient&, const v1::TemplateType& type, const std::string&) {
+    return absl::StrCat("Template type ", Version(type), " is stored.",
+                        OnNextLine(TypeHint(type.document())));
   }
 };
 
@@ -109,10 +112,15 @@ struct TemplateKind {
   }
   static constexpr char kNone[] =
       "There are no templates. Store one: muster template create -f FILE";
-  static std::string Stored(const v1::Template& own) {
-    return absl::StrCat("Template ", Version(own), " of type ", own.type(),
-                        " is stored.\nDeploy it: muster deploy ", Version(own),
-                        " --node NODE --wait");
+  static std::string Stored(DeploymentClient& client, const v1::Template& own,
+                            const std::string& file) {
+    const std::string text =
+        absl::StrCat("Template ", Version(own), " of type ", own.type(), " is stored.");
+    // The version is stored: a lack of hints is no error.
+    const auto type = client.GetType(own.type());
+    if (!type.ok()) return text;
+    return absl::StrCat(text, OnNextLine(AddedParameters(type->document(), own.document())),
+                        OnNextLine(TemplateHint(type->document(), own.document(), file)));
   }
 };
 
@@ -130,7 +138,7 @@ absl::StatusOr<int> Create(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
   ASSIGN_OR_RETURN(const auto document, Kind::Create(*client, text));
   if (line.json) console.out << Dump(ToJson(document));
-  PrintMessage(console, Kind::Stored(document));
+  PrintMessage(console, Kind::Stored(*client, document, file));
   return kExitOk;
 }
 

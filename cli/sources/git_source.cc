@@ -1,6 +1,7 @@
 #include "cli/sources/git_source.h"
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "cli/interrupt.h"
 #include "cli/sources/source_archive.h"
 #include "cli/temporary_folder.h"
 #include "services/common/base/clock.h"
@@ -33,11 +35,36 @@ constexpr char kCheckAddress[] =
     "Check the address, the ref, and the access to the server. For a private repository, clone it "
     "yourself and name the folder.";
 
+constexpr size_t kMaxCaFile = size_t{4} << 20;
+constexpr char kNameTheCa[] =
+    "Name a file with the CA certificates of the git server, in PEM: --git-ca FILE, or "
+    "MUSTER_GIT_CA.";
+
 // Returns the last line of what git printed, which is the cause.
 std::string CauseOf(const std::string& text) {
   const std::vector<std::string> lines =
       absl::StrSplit(absl::StripAsciiWhitespace(text), '\n', absl::SkipWhitespace());
   return lines.empty() ? "git printed no cause" : CleanUtf8(lines.back());
+}
+
+// Returns whether `ref` is the beginning of a commit's id: git prints 7 digits or more.
+bool IsShortCommit(const std::string& ref) {
+  return ref.size() >= 7 && ref.size() < 40 &&
+         std::ranges::all_of(
+             ref,
+             [](unsigned char c) { return absl::ascii_isxdigit(c) && !absl::ascii_isupper(c); });
+}
+
+// libcurl's errors for a missing file or another content do not name the option.
+absl::Status CheckCaFile(const std::string& file) {
+  if (file.empty()) return absl::OkStatus();
+  const auto content = ReadFileBounded(file, kMaxCaFile);
+  if (!content.ok()) {
+    return errors::SourceUnusable("the CA certificates of git servers",
+                                  ToStd(content.status().message()), kNameTheCa);
+  }
+  if (absl::StrContains(*content, "-----BEGIN CERTIFICATE-----")) return absl::OkStatus();
+  return errors::SourceUnusable(file, "it has no certificate in PEM", kNameTheCa);
 }
 
 class GitSource {
@@ -58,6 +85,7 @@ class GitSource {
     ASSIGN_OR_RETURN(std::string commit,
                      Run({"-C", repository_, "rev-parse", "--verify", "FETCH_HEAD^{commit}"}));
     commit = std::string(absl::StripAsciiWhitespace(commit));
+    RETURN_IF_ERROR(CheckFolder(commit));
     const std::string tree = absl::StrCat(commit, ":", address_.folder);
     RETURN_IF_ERROR(RefuseSubmodules(tree, files));
     const std::string archive = folder_.path() + "/files.tar";
@@ -112,21 +140,24 @@ class GitSource {
         {"PATH=/usr/bin:/bin", "HOME=" + folder_.path(), "LC_ALL=C", "GIT_CONFIG_NOSYSTEM=1",
          "GIT_CONFIG_GLOBAL=/dev/null", "GIT_ATTR_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
          "GIT_ASKPASS=/bin/false", "GIT_ALLOW_PROTOCOL=https", "GIT_LFS_SKIP_SMUDGE=1",
-         "GIT_NO_REPLACE_OBJECTS=1"});
+         "GIT_NO_REPLACE_OBJECTS=1", "GIT_LITERAL_PATHSPECS=1"});
     options.out = out.empty() ? ChildOutput::Tail(kTail) : ChildOutput::File(out);
     options.err = ChildOutput::Tail(kTail);
     auto child = Subprocess::Start(std::move(options));
     if (!child.ok()) {
       return Failed(ToStd(child.status().message()), "Install the program git.");
     }
+    // Ctrl-C does not reach it: it has its own process group.
+    const InterruptHook hook([&child] { (*child)->Signal(SIGKILL); });
     const auto exit = (*child)->Wait(end_ - SystemClock().MonotonicNow());
+    if (Interrupted()) return absl::CancelledError("interrupted");
     if (!exit) {
       return Failed(absl::StrCat("it took longer than ", absl::FormatDuration(options_.time_limit)),
                     "Clone the repository yourself, and name the folder.");
     }
     if (!exit->ok()) {
-      const std::string cause = exit->signal != 0 ? exit->Describe() : "";
-      return Failed(cause.empty() ? CauseOf((*child)->StderrTail()) : cause, kCheckAddress);
+      if (exit->signal != 0) return Failed(exit->Describe(), kCheckAddress);
+      return FailedBy(CauseOf((*child)->StderrTail()));
     }
     return (*child)->StdoutTail();
   }
@@ -140,6 +171,20 @@ class GitSource {
     file << "* -export-ignore -export-subst -text -ident -filter -working-tree-encoding\n";
     file.close();
     return file ? absl::OkStatus() : Failed("its attributes cannot be written", "Set TMPDIR.");
+  }
+
+  // Git's own errors for a missing folder do not name it as one.
+  absl::Status CheckFolder(const std::string& commit) {
+    if (address_.folder.empty()) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const std::string entry, Run({"-C", repository_, "ls-tree", "-z",
+                                                   "--full-tree", commit, "--", address_.folder}));
+    if (entry.starts_with("040000 tree ")) return absl::OkStatus();
+    return Failed(
+        entry.empty()
+            ? absl::StrCat("the commit ", commit, " has no folder \"", address_.folder, "\"")
+            : absl::StrCat("\"", address_.folder, "\" is not a folder in the commit ", commit),
+        "Name a folder of this commit after the #, without its repository; without # all "
+        "files are taken.");
   }
 
   // `git archive` leaves them out without a word.
@@ -158,6 +203,33 @@ class GitSource {
                           "Clone the repository with its submodules, and name the folder.");
     }
     return absl::OkStatus();
+  }
+
+  // Returns the error for what git printed: the causes that an operator can remove have their own
+  // next steps.
+  absl::Status FailedBy(const std::string& cause) const {
+    if (absl::StrContains(cause, "couldn't find remote ref")) {
+      if (IsShortCommit(address_.ref)) {
+        return Failed(absl::StrCat("it has no branch and no tag ", address_.ref,
+                                   ", and a server does not find a commit by a part of its id"),
+                      absl::StrCat("Write the whole id of the commit: git rev-parse ", address_.ref,
+                                   "^{commit}"));
+      }
+      return Failed(absl::StrCat("it has no branch and no tag ", address_.ref),
+                    absl::StrCat("Choose one of those that it has: git ls-remote ", address_.url));
+    }
+    if (absl::StrContains(cause, "not our ref")) {
+      return Failed(absl::StrCat("it has no commit ", address_.ref, ", or does not show it"),
+                    "Push the commit, or name a branch or a tag with it.");
+    }
+    if (absl::StrContains(cause, "certificate")) {
+      return Failed(cause, options_.ca_file.empty()
+                               ? std::string(kNameTheCa)
+                               : absl::StrCat("The certificate of the server is of none of the CAs "
+                                              "in ",
+                                              options_.ca_file, ". ", kNameTheCa));
+    }
+    return Failed(cause, kCheckAddress);
   }
 
   absl::Status Failed(std::string_view why, std::string_view next_step) const {
@@ -183,6 +255,7 @@ absl::StatusOr<std::string> ReadGitSource(const GitAddress& address, const GitOp
                      " is none of the admitted ones: ", absl::StrJoin(options.hosts, ", ")),
         "Use an admitted host, or change MUSTER_GIT_HOSTS.");
   }
+  RETURN_IF_ERROR(CheckCaFile(options.ca_file));
   return GitSource(address, options).Read(files);
 }
 

@@ -25,7 +25,8 @@ struct GitOptions {
 // own and without any configuration of this machine: no hooks, filters, submodules, Git LFS or
 // credentials, no protocol but https, and no redirect. The files are read as those of an archive
 // are (source_archive.h). Blocks for at most the time limit, and leaves nothing on the disk.
-// INVALID_ARGUMENT (SOURCE_REFUSED, SOURCE_UNUSABLE), FAILED_PRECONDITION (GIT_FAILED).
+// INVALID_ARGUMENT (SOURCE_REFUSED, SOURCE_UNUSABLE), FAILED_PRECONDITION (GIT_FAILED), CANCELLED
+// after an interrupt.
 absl::StatusOr<std::string> ReadGitSource(const GitAddress& address, const GitOptions& options,
                                           SourceFiles& files);
 

@@ -38,7 +38,7 @@ func deployments(s settings) (table string, err error) {
 	}
 	document := filepath.Join(f.Home, "empty.yaml")
 	text := "apiVersion: muster/v1\nkind: TemplateType\nname: empty\nversion: 1.0.0\ncontract: 1\nimage: registry.example/empty@sha256:" +
-		strings.Repeat("0", 64) + "\n"
+		strings.Repeat("a", 64) + "\n"
 	if err := os.WriteFile(document, []byte(text), 0o600); err != nil {
 		return "", err
 	}

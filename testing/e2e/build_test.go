@@ -2,10 +2,8 @@ package e2e
 
 import (
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -78,11 +76,17 @@ func (b *building) write(t *testing.T, name, content string) string {
 // build runs `muster template build` for a version of the template "web".
 func (b *building) build(t *testing.T, version, from string, more ...string) (string, error) {
 	t.Helper()
+	return b.Muster(b.buildCommand(t, version, from, more...)...)
+}
+
+// buildCommand returns the arguments of build.
+func (b *building) buildCommand(t *testing.T, version, from string, more ...string) []string {
+	t.Helper()
 	arguments := []string{"template", "build", "-f", b.write(t, "web.yaml", webTemplate(version)), "--from", from, "--node", "builder"}
 	if !strings.Contains(strings.Join(more, " "), "--repository") {
 		more = append(more, "--repository", b.repository)
 	}
-	return b.Muster(append(arguments, more...)...)
+	return append(arguments, more...)
 }
 
 // greeting writes a script that prints a text, and returns its folder.
@@ -142,6 +146,8 @@ func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 	}
 	_, err := b.build(t, "1.0.0", second)
 	wantExit(t, err, 70, "VERSION_EXISTS")
+	b.builtBefore(t, first)
+	b.isHinted(t)
 
 	var created struct {
 		Deployment string
@@ -182,6 +188,49 @@ func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 	wantExit(t, err, 73, "muster template build")
 	b.noBuiltImages(t)
 	noContainers(t, b.docker)
+}
+
+// builtBefore fails unless a build of the same files prints the stored image as a deployment, and says that it ignores
+// another repository.
+func (b *building) builtBefore(t *testing.T, from string) {
+	t.Helper()
+	var built struct {
+		State, Action, Template string
+		Build                   struct {
+			Repository, Image string
+			Source            struct{ Kind string }
+		}
+	}
+	other := b.docker.Registry + "/templates/other"
+	out, stderr := b.both(t, b.buildCommand(t, "1.0.0", from, "--repository", other, "--json")...)
+	check(t, json.Unmarshal([]byte(out), &built))
+	if built.State != "succeeded" || built.Action != "build" || built.Template != "web@1.0.0" || built.Build.Repository != b.repository ||
+		!strings.HasPrefix(built.Build.Image, b.repository+"@sha256:") || built.Build.Source.Kind != "zip" {
+		t.Errorf("a build of the same files prints %s", out)
+	}
+	prints(t, stderr, built.Build.Image, "Nothing is pushed to "+other, "Deploy it: muster deploy web@1.0.0 --node NODE --wait")
+}
+
+// isHinted fails unless new types and templates are printed with the next command, and with what may be a mistake.
+func (b *building) isHinted(t *testing.T) {
+	t.Helper()
+	typeFile, file := filepath.Join(b.folder, "site.yaml"), b.write(t, "plain.yaml", strings.Replace(webTemplate("1.0.0"), "web", "plain", 1)+
+		"parameters: {zone: {value: eu}}\n")
+	_, stderr := b.both(t, "type", "push", typeFile)
+	prints(t, stderr, "`type: site@1.0.0`", "muster template build -f TEMPLATE.yaml --from SOURCE")
+	_, stderr = b.both(t, "template", "create", "-f", file)
+	prints(t, stderr, "It has no files: it runs the image of site@1.0.0", "muster template build -f "+file+" --from SOURCE",
+		"It adds the parameter zone to those of site@1.0.0.", "Deploy it: muster deploy plain@1.0.0 --node NODE --wait")
+}
+
+// both runs a command, which has to succeed, and returns what it prints on stdout and stderr.
+func (b *building) both(t *testing.T, arguments ...string) (stdout, stderr string) {
+	t.Helper()
+	command, out, errs := inBackground(t, b.Fleet, arguments...)
+	if err := command.Wait(); err != nil {
+		t.Fatalf("muster %v: %v: %s", arguments, err, errs)
+	}
+	return out.String(), errs.String()
 }
 
 // closeServer does not wait for requests that get no answer: the daemon keeps their connections.
@@ -233,7 +282,7 @@ func TestBuildFailsWithAReason(t *testing.T) {
 	}, nil)
 	for _, c := range []struct{ repository, reason string }{
 		{refusing, "IMAGE_PUSH_FAILED"},
-		{stalling, "TIME_LIMIT"},
+		{stalling, "TIME_LIMIT: the build ran for longer than"},
 		{lying, "IMAGE_PUSH_FAILED"}, // Docker asks for the manifest of the false digest
 		{"127.0.0.1:1/templates/web", "IMAGE_PUSH_FAILED"},
 		{b.docker.Registry + "/other/web", "POLICY_REFUSED"},
@@ -261,7 +310,8 @@ func TestBuildFailsWithAReason(t *testing.T) {
 	b.noBuiltImages(t)
 }
 
-// A build is cancelled while it pushes, and is lost with its agent. A rerun of the same version works.
+// A build is cancelled while it pushes, and is lost with its agent. A rerun of the same version works, also if it waits
+// for the node.
 func TestBuildIsCancelledAndLostWithItsAgent(t *testing.T) {
 	t.Parallel()
 	if !inOwnNetwork(t) {
@@ -295,109 +345,9 @@ func TestBuildIsCancelledAndLostWithItsAgent(t *testing.T) {
 	if out := must(b.Muster("template", "list", "--json"))(t); strings.TrimSpace(out) != "[]" {
 		t.Errorf("an interrupted build created a version: %s", out)
 	}
-	must(b.build(t, "1.0.0", from, "--wait"))(t)
+	b.builder.agent.End()
+	id = strings.TrimSpace(must(b.build(t, "1.0.0", from, "--ttl", "5m"))(t))
+	b.builder.start(t)
+	ends(id, "succeeded\n")
 	b.deploy(t, "web", "hello")
-}
-
-// gitServer serves the repositories of a folder by https, and returns its address and its CA.
-func gitServer(t *testing.T, folder string) (address, ca string) {
-	t.Helper()
-	path := strings.TrimSpace(string(must(exec.Command("git", "--exec-path").Output())(t)))
-	mux := http.NewServeMux()
-	mux.Handle("/", &cgi.Handler{Path: filepath.Join(path, "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + folder,
-		"GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}})
-	plain := httptest.NewServer(mux)
-	t.Cleanup(plain.Close)
-	mux.HandleFunc("/private.git/", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
-		w.WriteHeader(http.StatusUnauthorized)
-	})
-	mux.HandleFunc("/moved.git/", func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, plain.URL+strings.Replace(r.URL.RequestURI(), "moved", "web", 1), http.StatusFound)
-	})
-	server := httptest.NewTLSServer(mux)
-	t.Cleanup(server.Close)
-	ca = filepath.Join(folder, "ca.pem")
-	check(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o600))
-	return strings.TrimPrefix(server.URL, "https://"), ca
-}
-
-// A template is built from a commit of a real git server. Everything else that git could do is refused.
-func TestTemplateIsBuiltFromGit(t *testing.T) {
-	t.Parallel()
-	if !inOwnNetwork(t) {
-		return
-	}
-	b := newBuilding(t)
-	repositories := filepath.Join(b.folder, "git")
-	git := func(arguments ...string) string {
-		command := exec.Command("git", arguments...)
-		command.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + b.folder, "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=a", "GIT_AUTHOR_EMAIL=a@b",
-			"GIT_COMMITTER_NAME=a", "GIT_COMMITTER_EMAIL=a@b"}
-		out, err := command.CombinedOutput()
-		if err != nil {
-			t.Fatalf("git %v: %v: %s", arguments, err, out)
-		}
-		return strings.TrimSpace(string(out))
-	}
-	work := b.greeting(t, "work/site", "hello from git")
-	// The attributes of the repository change no file.
-	b.write(t, "work/site/.gitattributes", "lib export-ignore\nmain.sh text eol=crlf\n")
-	work = filepath.Dir(work)
-	git("init", "-q", "-b", "main", work)
-	git("-C", work, "add", ".")
-	git("-C", work, "commit", "-q", "-m", "one")
-	commit := git("-C", work, "rev-parse", "HEAD")
-	git("-C", work, "checkout", "-q", "-b", "link")
-	check(t, os.Symlink("/etc/passwd", filepath.Join(work, "site", "passwd")))
-	git("-C", work, "add", ".")
-	git("-C", work, "commit", "-q", "-m", "link")
-	git("-C", work, "checkout", "-q", "-b", "module", "main")
-	git("-C", work, "update-index", "--add", "--cacheinfo", "160000,"+commit+",site/module")
-	git("-C", work, "commit", "-q", "-m", "module")
-	git("clone", "-q", "--bare", work, filepath.Join(repositories, "web.git"))
-	address, ca := gitServer(t, repositories)
-
-	source := func(repository, ref string) string { return "git+https://" + address + "/" + repository + "@" + ref }
-	for _, c := range []struct {
-		from   string
-		more   []string
-		reason string
-	}{
-		{source("web.git", "main"), nil, "certificate"},
-		{source("web.git", "none"), []string{"--git-ca", ca}, "GIT_FAILED"},
-		{source("private.git", "main"), []string{"--git-ca", ca}, "GIT_FAILED"},
-		{source("moved.git", "main"), []string{"--git-ca", ca}, "GIT_FAILED"},
-		{source("web.git", "main"), []string{"--git-ca", ca, "--git-host", "git.example"}, "none of the admitted ones"},
-		{source("web.git", "link"), []string{"--git-ca", ca}, `"site/passwd" is a symbolic link`},
-		{source("web.git", "module"), []string{"--git-ca", ca}, `"site/module" is a submodule`},
-		{source("web.git", "main") + "#none", []string{"--git-ca", ca}, "GIT_FAILED"},
-		{source("web.git", "--upload-pack=touch"), nil, "SOURCE_UNUSABLE"},
-		{"git+http://" + address + "/web.git@main", nil, "SOURCE_UNUSABLE"},
-		{"ext::sh -c touch", nil, "SOURCE_UNUSABLE"},
-	} {
-		out, err := b.build(t, "1.0.0", c.from, c.more...)
-		if text := out + fmt.Sprint(err); err == nil || !strings.Contains(text, c.reason) || !strings.Contains(text, "next") {
-			t.Errorf("a build from %s %v prints no %q, or no next step: %s", c.from, c.more, c.reason, text)
-		}
-	}
-	from := source("web.git", "main") + "#site"
-	must(b.build(t, "1.0.0", from, "--git-ca", ca, "--git-host", "127.0.0.1", "--wait"))(t)
-	b.deploy(t, "web", "hello from git")
-	shown := must(b.Muster("template", "show", "web"))(t)
-	for _, want := range []string{commit, "https://" + address + "/web.git", `"folder": "site"`} {
-		if !strings.Contains(shown, want) {
-			t.Errorf("muster template show prints no %q: %s", want, shown)
-		}
-	}
-	// The same commit by its id.
-	if out := must(b.build(t, "1.0.0", source("web.git", commit)+"#site", "--git-ca", ca, "--wait"))(t); strings.Contains(out, "Step 1") {
-		t.Errorf("the same commit is built again: %s", out)
-	}
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), "muster-??????"))
-	for _, folder := range left {
-		if _, err := os.Stat(filepath.Join(folder, "repository")); err == nil {
-			t.Errorf("%s is left", folder)
-		}
-	}
 }

@@ -175,7 +175,7 @@ func TestRefusedBundleChangesNothing(t *testing.T) {
 	flipped[bytes.LastIndex(flipped, []byte(`"greet"`))] ^= 1
 	refuse("a changed document", flipped)
 
-	other := strings.Replace(greetType("1.0.0", "r.example/greet@sha256:"+strings.Repeat("0", 64)), "contract: 1", "contract: 1\ndescription: other", 1)
+	other := strings.Replace(greetType("1.0.0", "r.example/greet@sha256:"+strings.Repeat("a", 64)), "contract: 1", "contract: 1\ndescription: other", 1)
 	must(b.site.Muster("type", "push", b.site.write(t, "other.yaml", other)))(t)
 	before = b.stored(t)
 	_, err := b.push()
@@ -193,14 +193,14 @@ func TestFailedPullLeavesTheBundle(t *testing.T) {
 	bundle := filepath.Join(d.folder, "site.tar")
 	must(d.Muster("template", "pull", "hi@1.4", "--bundle", bundle))(t)
 	content := must(os.ReadFile(bundle))(t)
-	missing := greetType("2.0.0", d.docker.Registry+"/types/none@sha256:"+strings.Repeat("0", 64))
+	missing := greetType("2.0.0", d.docker.Registry+"/types/none@sha256:"+strings.Repeat("a", 64))
 	must(d.Muster("type", "push", d.write(t, "missing.yaml", missing)))(t)
 	_, err := d.Muster("template", "pull", "hi@1.4", "--type", "greet@2.0.0", "--bundle", bundle)
 	wantExit(t, err, 1, "IMAGE_COPY_FAILED", "types/none")
 	if after := must(os.ReadFile(bundle))(t); !bytes.Equal(after, content) {
 		t.Error("a failed pull has changed the bundle")
 	}
-	id := greetType("3.0.0", "sha256:"+strings.Repeat("0", 64))
+	id := greetType("3.0.0", "sha256:"+strings.Repeat("a", 64))
 	must(d.Muster("type", "push", d.write(t, "id.yaml", id)))(t)
 	_, err = d.Muster("template", "pull", "--type", "greet@3.0.0", "--bundle", bundle)
 	wantExit(t, err, 1, "IMAGE_NOT_PORTABLE", "greet@3.0.0")

@@ -198,7 +198,7 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	check(t, f.JSON(&tokens, "token", "list", "--json"))
 	var job struct{ Job string }
 	check(t, f.JSON(&job, "exec", "--node", "n1", "--detach", "--json", "--", "/bin/true"))
-	greet := must(f.WriteFile("greet.yaml", greetType("1.0.0", "example/greet@sha256:"+strings.Repeat("0", 64))))(t)
+	greet := must(f.WriteFile("greet.yaml", greetType("1.0.0", "example/greet@sha256:"+strings.Repeat("a", 64))))(t)
 	hi := must(f.WriteFile("hi.yaml", hiTemplate))(t)
 	must(f.Muster("type", "push", greet))(t)
 	must(f.Muster("template", "create", "-f", hi))(t)

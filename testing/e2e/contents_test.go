@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"muster.example/testing/fleet"
@@ -168,6 +169,15 @@ func TestInterruptedUploadOfFilesIsResumed(t *testing.T) {
 	if kept := folderSize(filepath.Join(c.Home, "jobs", "contents")); kept < 1_000_000 {
 		t.Errorf("the jobs service keeps %d bytes of the interrupted upload", kept)
 	}
+	// So that the next one cannot end before the signal.
+	jobs := must(c.Process(fleet.Jobs))(t)
+	check(t, jobs.Stop())
+	output.Reset()
+	deploy = c.start(t, &output)
+	if code := interrupt(t, deploy, syscall.SIGINT); code != 130 || !strings.Contains(output.String(), "Run the same command again: it continues the upload") {
+		t.Errorf("an interrupted upload ends with %d: %s", code, output.String())
+	}
+	check(t, jobs.Continue())
 	out := must(c.Muster("deploy", c.files, "--type", "shell", "--node", "n1", "--wait"))(t)
 	c.wantSums(t, out)
 }

@@ -107,7 +107,7 @@ func TestFullDiskLetsJobsServiceStartAndCancel(t *testing.T) {
 	check(t, err)
 	closeAtEnd(t, f)
 	push := func(version string) error {
-		file := must(f.WriteFile("greet.yaml", greetType(version, "registry.example/greet@sha256:"+strings.Repeat("0", 64))))(t)
+		file := must(f.WriteFile("greet.yaml", greetType(version, "registry.example/greet@sha256:"+strings.Repeat("a", 64))))(t)
 		_, err := f.Muster("type", "push", file)
 		return err
 	}

@@ -80,7 +80,7 @@ var callScenarios = map[string]scenario{
 			return message
 		}))
 	}},
-	"what a node tells of its adapters and its disk": {service: fleet.Relay, exhaust: func(w *limited) string {
+	"information of a node about its adapters and its disk": {service: fleet.Relay, exhaust: func(w *limited) string {
 		return w.relayed(nil, &musterv1.AttachRequest{Message: &musterv1.AttachRequest_Info{
 			Info: &musterv1.NodeInfo{Version: strings.Repeat("v", 1025)}}})
 	}},

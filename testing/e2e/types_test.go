@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -25,6 +26,36 @@ func prints(t *testing.T, out string, texts ...string) {
 	for _, want := range texts {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is not printed: %s", want, out)
+		}
+	}
+}
+
+// A build of an image without Go or Docker says what is missing.
+func TestBuildOfATypeNamesMissingPrograms(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for _, name := range []string{"deploy/lib.sh", "deploy/types/build", "deploy/conformance/build"} {
+		check(t, os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700))
+		check(t, os.WriteFile(filepath.Join(root, name), must(os.ReadFile(filepath.Join("../..", name)))(t), 0o700))
+	}
+	programs := filepath.Join(root, "programs") // no docker
+	check(t, os.Mkdir(programs, 0o700))
+	for _, name := range []string{"sh", "dirname", "sed", "sort", "head", "printf", "mktemp"} {
+		check(t, os.Symlink(must(exec.LookPath(name))(t), filepath.Join(programs, name)))
+	}
+	check(t, os.Symlink(must(exec.LookPath("go"))(t), filepath.Join(programs, "go")))
+	for _, c := range []struct{ release, want string }{
+		{"99.1", "Go 99.1 or newer not found"},
+		{"1.20", "docker not found"},
+	} {
+		check(t, os.WriteFile(filepath.Join(root, "go.mod"), []byte("module x\n\ngo "+c.release+"\n"), 0o600))
+		for _, arguments := range [][]string{{"deploy/types/build", "shell", "tag"}, {"deploy/conformance/build", "tag"}} {
+			command := exec.Command("sh", append([]string{filepath.Join(root, arguments[0])}, arguments[1:]...)...)
+			command.Env = []string{"PATH=" + programs, "HOME=" + root}
+			out, err := command.CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v without a program: %v: %s", arguments, err, out)
+			}
 		}
 	}
 }

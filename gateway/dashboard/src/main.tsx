@@ -9,15 +9,18 @@ import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { TemplatePage } from "./pages/template";
 import { TemplatesPage } from "./pages/templates";
+import { WorkspacePage } from "./pages/workspace";
+import { WorkspacesPage } from "./pages/workspaces";
 import { setTheme, storedTheme, useRoute, type Theme } from "./parts/hooks";
 import { Notice } from "./parts/small";
 
-type Section = "runs" | "deployments" | "templates" | "nodes";
+type Section = "runs" | "deployments" | "templates" | "workspaces" | "nodes";
 
 const sections: [Section, address: string, label: string][] = [
   ["runs", "#/", "Runs"],
   ["deployments", "#/deployments", "Deployments"],
   ["templates", "#/templates", "Templates"],
+  ["workspaces", "#/workspaces", "Workspaces"],
   ["nodes", "#/nodes", "Nodes"],
 ];
 
@@ -74,7 +77,9 @@ function Page({ route }: { route: string[] }): JSX.Element {
   if (first === "nodes") return <NodesPage />;
   if (first === "deployments" && second) return <DeploymentPage key={second} id={second} />;
   if (first === "deployments") return <DeploymentsPage />;
-  if (first === "templates" && !second) return <TemplatesPage />;
+  if (first === "workspaces" && second) return <WorkspacePage key={second} name={second} />;
+  if (first === "workspaces") return <WorkspacesPage />;
+  if ((first === "templates" || first === "types") && !second) return <TemplatesPage key={first} first={first === "types" ? "type" : "template"} />;
   if (second && (first === "templates" || first === "types")) {
     const kind = first === "types" ? "type" : "template";
     return <TemplatePage key={`${kind}/${second}`} kind={kind} reference={second} />;

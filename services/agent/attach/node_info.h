@@ -1,4 +1,4 @@
-// What a node tells its relay of itself: the adapters that execute its jobs, and its disk.
+// The information of a node about itself: the adapters that execute its jobs, and its disk.
 #ifndef MUSTER_SERVICES_AGENT_ATTACH_NODE_INFO_H_
 #define MUSTER_SERVICES_AGENT_ATTACH_NODE_INFO_H_
 
@@ -17,7 +17,7 @@
 
 namespace muster {
 
-// Measures on a thread of its own, since Docker and the disk may be slow. Remembers in the file
+// Measures on a separate thread, since Docker and the disk may be slow. Remembers in the file
 // `docker-version` of the agent's folder since when Docker has its version. Thread-safe.
 class NodeInfoWatch {
  public:

@@ -17,14 +17,15 @@ std::string TimeLimitText(const JobPlan& plan) {
 
 v1::JobRecord TimeLimitFinal(const JobPlan& plan, const std::string& doing) {
   return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-                     absl::StrCat("it ran for longer than ", TimeLimitText(plan),
-                                  doing.empty() ? "" : ", while it ", doing));
+                     absl::StrCat(plan.is_build ? "the build" : "it", " ran for longer than ",
+                                  TimeLimitText(plan), doing.empty() ? "" : ", while it ", doing));
 }
 
 v1::JobRecord TimeLimitBeforeStart(const JobPlan& plan, const absl::Status& failure) {
-  return FinalRecord(v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
-                     absl::StrCat("its container did not start within ", TimeLimitText(plan), ": ",
-                                  failure.message()));
+  return FinalRecord(
+      v1::JOB_OUTCOME_TIMED_OUT, "TIME_LIMIT",
+      absl::StrCat(plan.is_build ? "the build" : "its container", " did not start within ",
+                   TimeLimitText(plan), ": ", failure.message()));
 }
 
 v1::JobRecord StateTooLargeFinal(const std::string& what) {

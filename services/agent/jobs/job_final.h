@@ -13,7 +13,7 @@ namespace muster {
 // It reached its time limit, while it did this last (empty: not known).
 v1::JobRecord TimeLimitFinal(const JobPlan& plan, const std::string& doing);
 
-// Docker, which also pulls the image, needed too long.
+// Docker, which also pulls the image of a container, or the files of a build needed too long.
 v1::JobRecord TimeLimitBeforeStart(const JobPlan& plan, const absl::Status& failure);
 
 // `what`: that of DeploymentState::WhyTooLarge.

@@ -1,4 +1,4 @@
-// What the container of a deployment is provided with: its state, its secrets, its workspace.
+// The parts that the container of a deployment is provided with: state, secrets, workspace.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_PROVISIONS_H_
 #define MUSTER_SERVICES_AGENT_JOBS_JOB_PROVISIONS_H_
 

@@ -5,7 +5,7 @@
 namespace muster {
 
 // Writes what the standard streams have buffered, and ends the process with this exit code, without
-// destroying static objects: gRPC 1.51 ends on a thread of its own if the last of its objects was
+// destroying static objects: gRPC 1.51 ends on a separate thread if the last of its objects was
 // released by one of its threads (grpc_shutdown), and would use them meanwhile.
 [[noreturn]] void ExitProcess(int code);
 

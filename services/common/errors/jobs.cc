@@ -362,7 +362,7 @@ std::string_view OutcomeNextStep(std::string_view reason) {
     return "Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits.";
   }
   if (reason == "TIME_LIMIT") {
-    return "If the container did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment.";
+    return "If the container or the build did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and for a deployment limits.time of its type and its template.";
   }
   if (reason == "TYPE_NOT_BUILDABLE") {
     return "Store a version of the type that has `build` with a folder for the files (docs/templates.md).";

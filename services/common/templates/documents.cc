@@ -31,6 +31,9 @@ constexpr char kTemplateKind[] = "Template";
 constexpr size_t kMaxMistakes = 50;
 constexpr size_t kMaxArguments = 100;
 constexpr size_t kMaxBuildFolder = 255;
+// The documents of types that come with Muster have it: their images are built by their users.
+constexpr std::string_view kPlaceholder =
+    "sha256:0000000000000000000000000000000000000000000000000000000000000000";
 // Folders that a container does not have from its image.
 constexpr std::string_view kOtherFolders[] = {"/dev",   "/files", "/proc", "/secrets",
                                               "/state", "/sys",   "/tmp"};
@@ -301,6 +304,11 @@ absl::StatusOr<TypeDocument> ReadType(std::string_view text) {
   type.image = reader.Text("image", true);
   if (!type.image.empty() && !IsImageByContent(type.image)) {
     reader.Mistake("image", "must be NAME@sha256:DIGEST");
+  } else if (type.image.ends_with(kPlaceholder)) {
+    reader.Mistake("image",
+                   "its digest of zeros is a placeholder: write the one of your image, which "
+                   "`docker image inspect --format '{{index .RepoDigests 0}}' IMAGE` prints after "
+                   "`docker push`");
   }
   type.ad_hoc = reader.Bool("adHoc");
   type.command = reader.Command();

@@ -101,6 +101,15 @@ TEST(DocumentsTest, EveryMistakeOfATypeIsListed) {
   EXPECT_THAT(Mistakes(ReadType("[]").status()), HasSubstr("it has no fields"));
 }
 
+TEST(DocumentsTest, PlaceholderOfAnImageIsRefused) {
+  std::string text = TypeText();
+  text.replace(text.find(std::string(64, 'a')), 64, std::string(64, '0'));
+  EXPECT_THAT(Mistakes(ReadType(text).status()),
+              HasSubstr("/image: its digest of zeros is a placeholder"));
+  text.replace(text.find(std::string(64, '0')), 64, std::string(63, '0') + "1");
+  EXPECT_TRUE(ReadType(text).ok());
+}
+
 // Else each field that only the other kind has would be a mistake.
 TEST(DocumentsTest, DocumentOfTheOtherKindHasOneMistakeWithItsCommand) {
   const absl::Status own = ReadType(TemplateText()).status();

@@ -309,7 +309,7 @@ TEST_F(VaultSecretsTest, SecretIdSurvivesADiskThatCannotBeWritten) {
   vault_->Login(1);  // each read logs in
   {
     VaultSecrets secrets = Make();
-    EXPECT_EQ(ReadBy(secrets), "VAULT_LOGIN_FAILED");  // the token expires at once
+    EXPECT_EQ(ReadBy(secrets), "VAULT_LOGIN_FAILED");  // the token expires immediately
     vault_->Answer("sys/wrapping/lookup", 400, R"({"errors":["used"]})");
     vault_->Login(kLease);
     std::filesystem::create_directories(folder_ + "/missing");

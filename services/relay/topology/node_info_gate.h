@@ -1,4 +1,4 @@
-// What a child tells of itself (NodeInfo of attachment.proto), checked and held back.
+// The information of a child about itself (NodeInfo of attachment.proto), checked and held back.
 #ifndef MUSTER_SERVICES_RELAY_TOPOLOGY_NODE_INFO_GATE_H_
 #define MUSTER_SERVICES_RELAY_TOPOLOGY_NODE_INFO_GATE_H_
 
@@ -20,8 +20,8 @@ inline constexpr int kMaxAdapters = 4;
 // INVALID_ARGUMENT (INVALID_ATTACHMENT).
 absl::Status CheckNodeInfo(const v1::NodeInfo& info);
 
-// Each change costs the relays above a signature to verify, so a child that sends without end
-// causes one every ten seconds. Thread-safe.
+// Each change costs the parents of this relay a signature to verify. So a child that sends without
+// end causes one every ten seconds. Thread-safe.
 class NodeInfoGate {
  public:
   // `clock` outlives it.

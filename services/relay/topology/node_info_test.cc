@@ -1,4 +1,4 @@
-// What a node tells its relay of itself.
+// The information of nodes about themselves.
 #include <gtest/gtest.h>
 
 #include <memory>

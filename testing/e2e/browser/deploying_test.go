@@ -102,7 +102,7 @@ func (d deploying) muster(arguments ...string) string {
 }
 
 // attach joins a machine whose policy admits deployments of the registry's types, and starts its agent.
-func (d deploying) attach(name string, docker *fleet.Docker) {
+func (d deploying) attach(name string, docker *fleet.Docker) *fleet.RunningProgram {
 	d.t.Helper()
 	home, err := os.MkdirTemp("", "machine")
 	check(d.t, err)
@@ -115,7 +115,8 @@ func (d deploying) attach(name string, docker *fleet.Docker) {
 	if out, err := join.CombinedOutput(); err != nil {
 		d.t.Fatalf("%s joins: %v: %s", name, err, out)
 	}
-	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n    max_output: 64MiB\n"
+	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n    max_output: 64MiB\n" +
+		"    workspaces: [\"*\"]\n"
 	check(d.t, os.WriteFile(filepath.Join(home, "node", "policy.yaml"), []byte(policy), 0o600))
 	agent, err := d.Start(nil, environment, fleet.Muster, "agent", "attach")
 	check(d.t, err)
@@ -129,6 +130,7 @@ func (d deploying) attach(name string, docker *fleet.Docker) {
 		var nodes []map[string]any
 		return d.JSON(&nodes, "nodes") == nil && len(nodes) == 1 && nodes[0]["attached"] == true
 	}))
+	return agent
 }
 
 // shell runs a command of the page in the home of the fleet, as a person would who has copied it, and returns what it
@@ -177,11 +179,13 @@ func (p *page) has(selector string, want ...string) {
 	}
 }
 
-// narrow fails unless the page fits the width of a small phone.
+// narrow fails unless the page fits the widths of a small phone and of a narrow window.
 func (p *page) narrow() {
 	p.t.Helper()
-	p.size(320, 640)
-	p.fits()
+	for _, width := range []int64{320, 480} {
+		p.size(width, 640)
+		p.fits()
+	}
 	p.size(1280, 900)
 }
 

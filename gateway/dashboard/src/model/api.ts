@@ -60,6 +60,27 @@ async function problemOf(response: Response): Promise<Problem> {
   );
 }
 
+/** Returns the items of the first `pages` pages of a list, each of `size` items, and whether there are more. */
+export async function getPages<P extends { nextPageToken?: string }, T>(
+  list: string,
+  size: number,
+  pages: number,
+  itemsOf: (page: P) => T[],
+  signal: AbortSignal,
+  fetcher: Fetch = fetch,
+): Promise<{ items: T[]; more: boolean }> {
+  const items: T[] = [];
+  let token = "";
+  for (let number = 0; number < pages; number++) {
+    const after = token ? `&page_token=${encodeURIComponent(token)}` : "";
+    const page = await getJSON<P>(`${list}?page_size=${size}${after}`, signal, fetcher);
+    items.push(...itemsOf(page));
+    token = page.nextPageToken ?? "";
+    if (!token) break;
+  }
+  return { items, more: token !== "" };
+}
+
 /** Builds a path of the API and escapes the names. */
 export function path(parts: TemplateStringsArray, ...names: string[]): string {
   return "/api/v1" + parts.map((part, index) => part + (index < names.length ? encodeURIComponent(names[index]!) : "")).join("");

@@ -1,6 +1,6 @@
 // Converts deployments of the API for the pages.
 import { outcomeOf, type Outcome } from "./outcomes";
-import { number, text, time } from "./parse";
+import { hex, number, text, time } from "./parse";
 import type { WireDeployment, WireDeploymentNode, WireRelated } from "./wire";
 
 export type DeploymentState = "pending" | "running" | "succeeded" | "failed" | "cancelled" | "unknown";
@@ -38,6 +38,12 @@ export interface Related {
   state: DeploymentState | "";
 }
 
+/** The workspace of a deployment, and the version that its container gets; 0: an empty folder. */
+export interface WorkspaceUse {
+  name: string;
+  version: number;
+}
+
 export interface Deployment {
   id: string;
   job: string;
@@ -53,6 +59,8 @@ export interface Deployment {
   targets: number;
   succeeded: number;
   cancelRequestedBy: string;
+  /** Null: it has none. */
+  workspace: WorkspaceUse | null;
   related: Related[];
   parameters: Resolved[];
   files: DeployedFile[];
@@ -85,14 +93,6 @@ export function subjectOf(deployment: Deployment): string {
 }
 
 const order: Record<Outcome["kind"], number> = { failed: 0, unknown: 0, running: 1, waiting: 1, succeeded: 2 };
-
-function hex(base64: string | undefined): string {
-  try {
-    return [...atob(base64 ?? "")].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
-  } catch {
-    return "";
-  }
-}
 
 function node(wire: WireDeploymentNode, ended: boolean): DeployedNode {
   return {
@@ -134,6 +134,7 @@ export function deployment(wire: WireDeployment): Deployment {
     targets: number(wire.targets),
     succeeded: number(wire.succeeded),
     cancelRequestedBy: text(wire.cancelRequestedBy),
+    workspace: wire.workspace?.workspace ? { name: text(wire.workspace.workspace), version: number(wire.workspace.version) } : null,
     related: relatedTo(wire),
     parameters: (wire.parameters ?? []).map((each) => ({
       name: text(each.name),

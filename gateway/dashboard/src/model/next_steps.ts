@@ -48,7 +48,7 @@ export const nextSteps: ReadonlyMap<string, string> = new Map([
   ["REVOCATIONS_DAMAGED","Sign the command again when the relay of the node is connected to the aggregator."],
   ["SECRET_UNAVAILABLE","Remove the cause, and try the deployment again: muster deployment retry."],
   ["STATE_TOO_LARGE","Let the program in the image write less to /state, or to /tmp. docs/agent.md lists the limits."],
-  ["TIME_LIMIT","If the container did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and limits.time of the type and the template of a deployment."],
+  ["TIME_LIMIT","If the container or the build did not start, check Docker on the node: docker info. Otherwise raise the limits of which the smallest applies: --deadline, time_limit in the rule of the node's policy, and for a deployment limits.time of its type and its template."],
   ["TYPE_NOT_BUILDABLE","Store a version of the type that has `build` with a folder for the files (docs/templates.md)."],
   ["USER_NOT_POSSIBLE","Run the agent as root, or leave user out of the rule."],
   ["WORKSPACE_NOT_SAVED","Remove the cause. The folder stays on the node for a day: docs/agent.md. Then decide by muster workspace unlock."],

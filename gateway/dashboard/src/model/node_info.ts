@@ -1,4 +1,4 @@
-// What a node told its relay of itself: its program, its adapters, its disk.
+// The information of a node about itself: its program, its adapters, its disk.
 import { text, time } from "./parse";
 import type { WireAttached } from "./wire";
 

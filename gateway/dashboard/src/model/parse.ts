@@ -184,6 +184,15 @@ export function text(value: string | null | undefined): string {
   return value ? value.replace(unprintable, "\ufffd") : "";
 }
 
+/** Returns bytes, which the API encodes in base64, in hexadecimal. */
+export function hex(base64: string | null | undefined): string {
+  try {
+    return [...atob(base64 ?? "")].map((byte) => byte.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+  } catch {
+    return "";
+  }
+}
+
 export function counts(wire: WireCounts | null | undefined): Counts {
   return {
     planned: number(wire?.planned),

@@ -238,6 +238,35 @@ export interface WireRelated {
   state?: string;
 }
 
+export interface WireWorkspaceVersion {
+  version?: string | number;
+  sha256?: string; // base64
+  size?: string | number;
+  deployment?: string;
+  node?: string;
+  createTime?: Timestamp | null;
+  omitted?: string | number;
+  restoredFrom?: string | number;
+  restoredBy?: string;
+}
+
+export interface WireWorkspace {
+  workspace?: string;
+  state?: string;
+  latest?: string | number;
+  deployment?: string;
+  node?: string;
+  since?: Timestamp | null;
+  problem?: string;
+  versions?: WireWorkspaceVersion[] | null;
+  size?: string | number;
+}
+
+export interface WireWorkspaces {
+  workspaces?: WireWorkspace[] | null;
+  nextPageToken?: string;
+}
+
 export interface WireDeployment {
   deployment?: string;
   job?: string;
@@ -253,6 +282,7 @@ export interface WireDeployment {
   targets?: string | number;
   succeeded?: string | number;
   cancelRequestedBy?: string;
+  workspace?: { workspace?: string; version?: string | number } | null;
   retryOf?: string;
   destroys?: string;
   retries?: WireRelated[] | null;

@@ -3,12 +3,13 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON, path } from "../model/api";
 import { deployment as parseDeployment, hasEnded, subjectOf, type DeployedNode, type Deployment } from "../model/deployment";
-import { bytes, count, duration, nameOf, plural } from "../model/format";
+import { bytes, count, nameOf, plural } from "../model/format";
 import { outcomeCounts } from "../model/outcomes";
 import { number } from "../model/parse";
 import type { WireDeployment, WireJob } from "../model/wire";
 import { CommandLine } from "../parts/command";
-import { DeploymentBadge, deploymentLink, documentLink, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
+import { DeploymentBadge, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
+import { DeploymentFacts } from "../parts/deployment_facts";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { LogCard } from "../parts/job_log";
 import { Card, Empty, nodeLink, Notice, Time } from "../parts/small";
@@ -77,7 +78,7 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
       {shown && (
         <>
           <Warnings deployment={shown.deployment} unreachable={unreachable} />
-          <Facts deployment={shown.deployment} now={now} />
+          <DeploymentFacts deployment={shown.deployment} now={now} />
           <div class={problem ? "is-stale" : ""}>
             <Nodes {...shown} now={now} tokens={tokens} setTokens={setTokens} onLog={openLog} />
             <Outputs nodes={shown.deployment.nodes} ended={hasEnded(shown.deployment.state)} />
@@ -127,77 +128,6 @@ function Warnings({ deployment, unreachable }: { deployment: Deployment; unreach
         </Notice>
       )}
     </>
-  );
-}
-
-function Facts({ deployment, now }: { deployment: Deployment; now: number }): JSX.Element {
-  const { template, type, action, image, created, createdBy, ended, cancelRequestedBy, job, related } = deployment;
-  return (
-    <section class="card" aria-label="Deployment">
-      <dl class="facts">
-        {template && (
-          <div>
-            <dt>Template</dt>
-            <dd>
-              <a href={documentLink("template", template)}>{template}</a>
-            </dd>
-          </div>
-        )}
-        <div>
-          <dt>Type</dt>
-          <dd>
-            <a href={documentLink("type", type)}>{type}</a>
-          </dd>
-        </div>
-        <div>
-          <dt>Action</dt>
-          <dd>{action}</dd>
-        </div>
-        <div>
-          <dt>Created</dt>
-          <dd>
-            <Time at={created} now={now} /> by <span title={createdBy}>{nameOf(createdBy)}</span>
-          </dd>
-        </div>
-        {ended > 0 && (
-          <div>
-            <dt>Ended</dt>
-            <dd>
-              <Time at={ended} now={now} />, after {duration((ended - created) / 1000)}
-            </dd>
-          </div>
-        )}
-        {cancelRequestedBy && (
-          <div>
-            <dt>Cancelled by</dt>
-            <dd title={cancelRequestedBy}>{nameOf(cancelRequestedBy)}</dd>
-          </div>
-        )}
-        {related.map(({ relation, id, state }) => (
-          <div class="wide" key={relation + id} data-related={relation}>
-            <dt>{relation.charAt(0).toUpperCase() + relation.slice(1)}</dt>
-            <dd>
-              <a class="mono" href={deploymentLink(id)}>
-                {id}
-              </a>
-              {state && ` (${state})`}
-            </dd>
-          </div>
-        ))}
-        <div class="wide">
-          <dt>Image</dt>
-          <dd>
-            <code>{image}</code>
-          </dd>
-        </div>
-        <div class="wide">
-          <dt>Job</dt>
-          <dd>
-            <code>{job}</code>
-          </dd>
-        </div>
-      </dl>
-    </section>
   );
 }
 

@@ -1,7 +1,7 @@
 // All deployments, the newest first.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { getJSON, path, Problem } from "../model/api";
+import { getJSON, getPages, path, Problem } from "../model/api";
 import { deployment as parseDeployment, hasEnded, subjectOf, type Deployment } from "../model/deployment";
 import { duration, nameOf } from "../model/format";
 import { outcomeCounts, type OutcomeCount } from "../model/outcomes";
@@ -71,20 +71,13 @@ export function DeploymentsPage(): JSX.Element {
 }
 
 async function load(pages: number, signal: AbortSignal, known: Known): Promise<{ deployments: Listed[]; more: boolean }> {
-  const deployments: Deployment[] = [];
-  let token = "";
-  for (let number = 0; number < pages; number++) {
-    const after = token ? `&page_token=${encodeURIComponent(token)}` : "";
-    const answer = await getJSON<{ deployments?: WireDeployment[]; nextPageToken?: string }>(`/api/v1/deployments?page_size=${page}${after}`, signal);
-    deployments.push(...(answer.deployments ?? []).map(parseDeployment));
-    token = answer.nextPageToken ?? "";
-    if (!token) break;
-  }
+  const listed = (each: { deployments?: WireDeployment[]; nextPageToken?: string }) => (each.deployments ?? []).map(parseDeployment);
+  const { items: deployments, more } = await getPages("/api/v1/deployments", page, pages, listed, signal);
   const asked = deployments.filter((each) => hasMoreToSay(each) && !known.has(each.id)).slice(0, maxCounted);
   const fresh = new Map(await Promise.all(asked.map(async (each) => [each.id, await countsOf(each.job, signal)] as const)));
   for (const each of asked) if (hasEnded(each.state)) known.set(each.id, fresh.get(each.id) ?? null);
-  const listed = deployments.map((deployment) => ({ deployment, counts: fresh.get(deployment.id) ?? known.get(deployment.id) ?? null }));
-  return { deployments: listed, more: token !== "" };
+  const counted = deployments.map((deployment) => ({ deployment, counts: fresh.get(deployment.id) ?? known.get(deployment.id) ?? null }));
+  return { deployments: counted, more };
 }
 
 // A deployment counts its nodes and those on which it succeeded; its job at the root relay has all outcomes.

@@ -1,7 +1,7 @@
 // All runs, the newest first.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { getJSON, path, Problem } from "../model/api";
+import { getJSON, getPages, path, Problem } from "../model/api";
 import { count, duration, percent, plural } from "../model/format";
 import { bySeverity, factsOf } from "../model/kinds";
 import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
@@ -63,23 +63,40 @@ export function RunsPage(): JSX.Element {
           )}
         </Card>
       )}
+      {(shown || problem) && <OtherPages />}
     </>
   );
 }
 
+const otherPages: [address: string, label: string, text: string][] = [
+  ["#/deployments", "Deployments", "templates that run in containers on nodes"],
+  ["#/templates", "Templates", "what can be deployed, and a form for it"],
+  ["#/types", "Template types", "the images that templates are based on"],
+  ["#/workspaces", "Workspaces", "folders that deployments keep between their runs"],
+  ["#/nodes", "Nodes", "the machines of the fleet"],
+];
+
+// A run is one kind of work of a fleet: leads to the others. Shown after the list, which would move it.
+function OtherPages(): JSX.Element {
+  return (
+    <nav class="card others" aria-label="Other work of the fleet">
+      <ul>
+        {otherPages.map(([address, label, text]) => (
+          <li key={address}>
+            <a href={address}>{label}</a>
+            <div class="muted">{text}</div>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
 async function load(pages: number, signal: AbortSignal): Promise<{ runs: Listed[]; more: boolean }> {
-  const runs: Run[] = [];
-  let token = "";
-  for (let number = 0; number < pages; number++) {
-    const after = token ? `&page_token=${encodeURIComponent(token)}` : "";
-    const answer = await getJSON<{ runs?: WireRun[]; nextPageToken?: string }>(`/api/v1/runs?page_size=${page}${after}`, signal);
-    runs.push(...(answer.runs ?? []).map(parseRun));
-    token = answer.nextPageToken ?? "";
-    if (!token) break;
-  }
+  const { items: runs, more } = await getPages("/api/v1/runs", page, pages, (each: { runs?: WireRun[]; nextPageToken?: string }) => (each.runs ?? []).map(parseRun), signal);
   const followed = runs.filter((run) => !isEnded(run.state)).slice(0, maxFollowed);
   const statuses = new Map(await Promise.all(followed.map(async (run) => [run.id, await statusOf(run.id, signal)] as const)));
-  return { runs: runs.map((run) => ({ run, status: statuses.get(run.id) ?? null })), more: token !== "" };
+  return { runs: runs.map((run) => ({ run, status: statuses.get(run.id) ?? null })), more };
 }
 
 // The aggregator lists the runs; the status service may be unreachable, or not know a run yet.

@@ -1,7 +1,7 @@
 // The templates and template types, by name.
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { getJSON } from "../model/api";
+import { getPages } from "../model/api";
 import { nameOf } from "../model/format";
 import { byName, newestOf, referenceOf, version, type Kind, type Named, type Version } from "../model/template";
 import type { WireDocuments } from "../model/wire";
@@ -14,10 +14,13 @@ const pollInterval = 10_000; // milliseconds
 const page = 200; // versions
 const shownVersions = 5; // of a name
 
-export function TemplatesPage(): JSX.Element {
+/** The lists of templates and of types; that of `first` is the first. */
+export function TemplatesPage({ first }: { first: Kind }): JSX.Element {
   useEffect(() => {
     document.title = "Templates · Muster";
   }, []);
+  const templates = <List key="template" kind="template" title="Templates" command="muster template create -f FILE" />;
+  const types = <List key="type" kind="type" title="Template types" command="muster type push FILE" />;
   return (
     <>
       <header class="page-head">
@@ -25,8 +28,7 @@ export function TemplatesPage(): JSX.Element {
           <h1>Templates</h1>
         </div>
       </header>
-      <List kind="template" title="Templates" command="muster template create -f FILE" />
-      <List kind="type" title="Template types" command="muster type push FILE" />
+      {first === "type" ? [types, templates] : [templates, types]}
     </>
   );
 }
@@ -37,16 +39,9 @@ export function collection(kind: Kind): string {
 }
 
 async function load(kind: Kind, pages: number, signal: AbortSignal): Promise<{ versions: Version[]; more: boolean }> {
-  const versions: Version[] = [];
-  let token = "";
-  for (let number = 0; number < pages; number++) {
-    const after = token ? `&page_token=${encodeURIComponent(token)}` : "";
-    const answer = await getJSON<WireDocuments>(`${collection(kind)}?page_size=${page}${after}`, signal);
-    versions.push(...((kind === "type" ? answer.types : answer.templates) ?? []).map((wire) => version(kind, wire)));
-    token = answer.nextPageToken ?? "";
-    if (!token) break;
-  }
-  return { versions, more: token !== "" };
+  const listed = (each: WireDocuments) => ((kind === "type" ? each.types : each.templates) ?? []).map((wire) => version(kind, wire));
+  const { items: versions, more } = await getPages(collection(kind), page, pages, listed, signal);
+  return { versions, more };
 }
 
 function List({ kind, title, command }: { kind: Kind; title: string; command: string }): JSX.Element {

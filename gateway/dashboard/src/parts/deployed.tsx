@@ -6,6 +6,7 @@ import type { DeploymentState } from "../model/deployment";
 import type { OutcomeCount, OutcomeKind } from "../model/outcomes";
 import type { Kind as DocumentKind } from "../model/template";
 import type { Kind } from "../model/kinds";
+import type { WorkspaceState } from "../model/workspace";
 import { KindIcon } from "./small";
 
 export function deploymentLink(deployment: string): string {
@@ -15,6 +16,10 @@ export function deploymentLink(deployment: string): string {
 /** The page of a version, NAME@VERSION, or of the newest one, NAME. */
 export function documentLink(kind: DocumentKind, reference: string): string {
   return `#/${kind === "type" ? "types" : "templates"}/${encodeURIComponent(reference)}`;
+}
+
+export function workspaceLink(workspace: string): string {
+  return `#/workspaces/${encodeURIComponent(workspace)}`;
 }
 
 const stateLabels: Record<DeploymentState, string> = {
@@ -32,6 +37,22 @@ export function DeploymentBadge({ state, cancelling }: { state: DeploymentState;
     <span class={`badge state-${state}`} data-state={state}>
       {stateLabels[state]}
       {cancelling && ", to be cancelled"}
+    </span>
+  );
+}
+
+const workspaceLabels: Record<WorkspaceState, string> = {
+  free: "Free",
+  in_use: "In use",
+  saving: "Saving",
+  suspect: "Suspect",
+  unknown: "Unknown",
+};
+
+export function WorkspaceBadge({ state }: { state: WorkspaceState }): JSX.Element {
+  return (
+    <span class={`badge workspace-${state.replaceAll("_", "-")}`} data-state={state}>
+      {workspaceLabels[state]}
     </span>
   );
 }
