@@ -40,6 +40,7 @@
 #include "cli/commands/verify_command.h"
 #include "cli/commands/workspace_commands.h"
 #include "cli/exit_code.h"
+#include "cli/interrupt.h"
 #include "cli/output/format.h"
 #include "cli/rpc/session.h"
 #include "cli/supervisor/home.h"
@@ -248,6 +249,10 @@ int Finish(Console& console, const CommandLine& line, const absl::StatusOr<int>&
   const absl::Status flushed = FinishOutput(console);
   // Help is printed without a command.
   const std::string command = line.command.empty() ? line.app.get_name() : line.command;
+  if (absl::IsCancelled(outcome.status()) && Interrupted()) {  // its call was ended
+    PrintMessage(console, "\nInterrupted.");
+    return kExitInterrupted;
+  }
   if (!outcome.ok()) {
     PrintError(console, WithLocalNextStep(line, outcome.status()), command);
     return ExitCodeOf(outcome.status());
