@@ -151,7 +151,7 @@ func TestAuditNamesChangesOfTheJobsService(t *testing.T) {
 		t.Helper()
 		return must(tryList(arguments...))(t)
 	}
-	image := "example/greet@sha256:" + strings.Repeat("0", 64)
+	image := "example/greet@sha256:" + strings.Repeat("1", 64)
 	push := func(version string) {
 		t.Helper()
 		file := must(f.WriteFile("greet.yaml", greetType(version, image)))(t)

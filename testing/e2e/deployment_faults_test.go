@@ -57,6 +57,11 @@ type faultyFleet struct {
 	*deploying
 	random *rand.Rand
 	kills  map[string]int
+
+	attempts  int
+	lost      int // bytes of logs that are missing or doubled without a word
+	reported  int // bytes that Docker lost, as the outcome says
+	uncertain int // deployments of which Docker forgot the start, as the outcome says
 }
 
 func (f *faultyFleet) kill(t *testing.T) {
@@ -87,36 +92,46 @@ func (f *faultyFleet) create(t *testing.T, seconds int) *faultyDeployment {
 	return one
 }
 
-// settle waits for the end of a deployment. One that a fault prevented from starting is tried again. Returns the number of
-// attempts, and how many bytes of the log are missing or doubled.
-func (f *faultyFleet) settle(t *testing.T, one *faultyDeployment) (attempts, lostBytes int) {
+// settle waits for the end of a deployment, and counts what is missing. One that a fault prevented from starting is tried
+// again.
+func (f *faultyFleet) settle(t *testing.T, one *faultyDeployment) {
 	t.Helper()
 	want := "n1: deploy for Ada\n"
 	for i := range one.seconds * linesOfASecond {
 		want += fmt.Sprintf("n1: line %d\n", i+1)
 	}
-	for attempts = 1; ; attempts++ {
+	for {
+		f.attempts++
 		var shown shownDeployment
 		check(t, fleet.Until(5*time.Minute, "deployment "+one.id+" ends", func() bool {
 			err := f.JSON(&shown, "deployment", "show", one.id)
 			return err == nil && (shown.State == "succeeded" || shown.State == "failed")
 		}))
 		out, err := f.Muster("deployment", "logs", one.id)
+		final := shown.Nodes[0].Final
+		one.took = time.Since(one.started)
 		if shown.State == "succeeded" {
 			check(t, err)
-			one.took = time.Since(one.started)
 			if shown.Nodes[0].Outputs["text"] != "hello Ada" {
 				t.Errorf("deployment %s has the outputs %v", one.id, shown.Nodes[0].Outputs)
 			}
-			if out != want {
-				lostBytes = max(len(want)-len(out), len(out)-len(want), 1)
+			switch {
+			case out == want:
+			case final.Reason == "CONTAINER_OUTPUT_LOST" && strings.HasPrefix(want, out):
+				f.reported += len(want) - len(out)
+			default:
+				f.lost += max(len(want)-len(out), len(out)-len(want), 1)
 				t.Errorf("deployment %s printed %d bytes, want %d: %s", one.id, len(out), len(want), out)
 			}
-			return attempts, lostBytes
+			return
 		}
-		final := shown.Nodes[0].Final
+		if final != nil && final.Reason == "CONTAINER_STATE_LOST" {
+			f.uncertain++
+			return
+		}
 		if strings.Contains(out, "n1: deploy for Ada") || final == nil || final.Reason == "" {
-			t.Fatalf("deployment %s of %d s ended with %+v after the start of its container: %s", one.id, one.seconds, final, out)
+			all, _ := f.Muster("deployment", "show", one.id)
+			t.Fatalf("deployment %s of %d s ended after the start of its container: %s\n%s", one.id, one.seconds, all, out)
 		}
 		t.Logf("deployment %s was not started: %s, %s", one.id, final.Reason, final.Detail)
 		retried, err := f.Muster("deployment", "retry", one.id)
@@ -137,7 +152,6 @@ func TestDeploymentsUnderFaultsRunOnce(t *testing.T) {
 	t.Cleanup(watching.Wait)
 	t.Cleanup(cancel)
 	var all []*faultyDeployment
-	attempts, lostBytes := 0, 0
 	for range faults(t) {
 		var round []*faultyDeployment
 		for len(round) < faultyDeployments {
@@ -151,12 +165,13 @@ func TestDeploymentsUnderFaultsRunOnce(t *testing.T) {
 			f.kill(t)
 		}
 		for _, one := range round {
-			tried, lost := f.settle(t, one)
-			attempts, lostBytes = attempts+tried, lostBytes+lost
+			f.settle(t, one)
 		}
 		all = append(all, round...)
 	}
-	noContainers(t, f.docker)
+	if f.uncertain == 0 {
+		noContainers(t, f.docker)
+	}
 	cancel()
 	watching.Wait()
 	twice := 0
@@ -167,6 +182,6 @@ func TestDeploymentsUnderFaultsRunOnce(t *testing.T) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *faultyDeployment) int { return int(a.took - b.took) })
-	t.Logf("%d deployments in %d attempts under the kills %v: %d started twice, %d bytes of logs lost or doubled; created to ended p50 %.1f s, p99 %.1f s",
-		len(all), attempts, f.kills, twice, lostBytes, all[len(all)/2].took.Seconds(), all[len(all)*99/100].took.Seconds())
+	t.Logf("%d deployments in %d attempts under the kills %v: %d started twice, %d bytes of logs lost, %d lost by Docker and reported, %d starts that Docker forgot and reported; created to ended p50 %.1f s, p99 %.1f s",
+		len(all), f.attempts, f.kills, twice, f.lost, f.reported, f.uncertain, all[len(all)/2].took.Seconds(), all[len(all)*99/100].took.Seconds())
 }

@@ -24,6 +24,9 @@ constexpr int64_t kLogOfOutput = 24;
 constexpr int64_t kMostLog = int64_t{4} << 30;
 constexpr int64_t kMoreLog = int64_t{64} << 20;
 constexpr absl::Duration kReopenAfter = absl::Seconds(1);
+
+// The agent notices the end of the daemon within this time.
+constexpr absl::Duration kNoticedWithin = absl::Seconds(1);
 // The daemon reports the end of a container some milliseconds before or after that of its output.
 constexpr absl::Duration kEndGrace = absl::Seconds(10);
 // A request to start the container may still be executed.
@@ -103,6 +106,7 @@ absl::Status CommandContainer::StartNow() {
   complete_ = true;
   if (options_.stopped()) return errors::ContainerNotStarted("it was stopped before the start");
   const absl::Status started = engine.StartContainer(name_);
+  start_confirmed_ = started.ok();
   if (ReasonOf(started) != "CONTAINER_NOT_STARTED") return absl::OkStatus();
   const auto state = engine.InspectContainer(name_);
   return state.ok() && state->status == "created" ? started : absl::OkStatus();
@@ -144,6 +148,7 @@ void CommandContainer::CheckStreams() {
   if (!fault.ok()) {
     Log(LogLevel::kWarning, "the output of a container is interrupted",
         {{"job", options_.job}, {"error", fault}});
+    if (ReasonOf(fault) == "DOCKER_UNREACHABLE") NoteAnswer(fault);
     // An ended container whose log cannot be read has no other output.
     if (complete_ && streams_->ended()) GiveUpOutputLater(fault);
     return Lose(kReopenAfter);
@@ -166,6 +171,10 @@ void CommandContainer::ReadEnd() {
   if (output_lost_.ok() && streams_ != nullptr && streams_->missing()) {
     output_lost_ = errors::ContainerOutputLost("the log is full and may have lost its beginning");
   }
+  if (output_lost_.ok() && end_unseen_) {
+    output_lost_ = errors::ContainerOutputLost(
+        "Docker was down when the container ended, and may have lost the end of it");
+  }
   end_.exit.exit_code = static_cast<int>(state->exit_code);
   end_.out_of_memory = state->out_of_memory;
   end_.started = state->started;
@@ -185,10 +194,12 @@ void CommandContainer::Lose(absl::Duration reopen_after) {
 void CommandContainer::Reopen() {
   reopen_at_ = Now() + kReopenAfter;
   const auto state = options_.engine.InspectContainer(name_);
+  NoteAnswer(state);
   if (absl::IsNotFound(state.status())) {
-    failure_ = removed_unstarted_
-                   ? errors::ContainerNotStarted("the agent or Docker ended before the start")
-                   : state.status();
+    failure_ = !removed_unstarted_ ? state.status()
+               : HasRun()
+                   ? errors::ContainerStateLost()
+                   : errors::ContainerNotStarted("the agent or Docker ended before the start");
     finished_ = true;
   }
   if (!state.ok()) return;
@@ -204,6 +215,24 @@ void CommandContainer::Reopen() {
   }
   streams_ = *std::move(streams);
   complete_ = state->ended();
+}
+
+// Docker copies the output of a container only while the daemon runs.
+void CommandContainer::NoteAnswer(const absl::StatusOr<ContainerState>& state) {
+  if (ReasonOf(state.status()) == "DOCKER_UNREACHABLE") {
+    if (!unreachable_since_) unreachable_since_ = absl::Now();
+    return;
+  }
+  if (!state.ok() || !unreachable_since_) return;
+  if (state->ended() && state->finished) {
+    end_unseen_ = end_unseen_ || *state->finished >= *unreachable_since_ - kNoticedWithin;
+  }
+  unreachable_since_.reset();
+}
+
+// A daemon that was killed while it started the container may have forgotten that.
+bool CommandContainer::HasRun() const {
+  return options_.has_run || start_confirmed_ || out_.bytes() + err_.bytes() > 0;
 }
 
 // A container that was not started has no effects. Its start may still be executed.

@@ -56,6 +56,8 @@ class CommandContainer final : public RunningCommand {
     std::vector<std::string> environment;  // beside that of the plan; in no log
     // Receives the id of the container before it is started, and again after an adoption.
     std::function<void(const std::string& id)> identified;
+    // For Adopt: an earlier process of the agent has received output of the container.
+    bool has_run = false;
   };
 
   // Creates and starts the container, and pulls the image if the node lacks it. Calls `note`
@@ -81,6 +83,8 @@ class CommandContainer final : public RunningCommand {
   void ReadEnd();
   void Reopen();
   void RemoveUnstarted();
+  bool HasRun() const;
+  void NoteAnswer(const absl::StatusOr<ContainerState>& state);
   void Lose(absl::Duration reopen_after);
   void GiveUpOutputLater(const absl::Status& why);
 
@@ -94,6 +98,9 @@ class CommandContainer final : public RunningCommand {
   std::optional<absl::Duration> give_up_at_;       // one of the streams has ended first
   std::optional<absl::Duration> unstarted_since_;  // when it was found created and not started
   bool removed_unstarted_ = false;
+  bool start_confirmed_ = false;                    // Docker has reported the start
+  std::optional<absl::Time> unreachable_since_;     // the daemon, by the wall clock
+  bool end_unseen_ = false;                         // the container ended while it was unreachable
   std::optional<absl::Duration> unreadable_since_;  // when the output of the ended one was not read
   absl::Status output_lost_;
   bool finished_ = false;

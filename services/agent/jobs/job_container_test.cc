@@ -1,7 +1,10 @@
 // A real Docker daemon; the test reads the outbox as the root relay does.
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -17,6 +20,17 @@ using ::testing::HasSubstr;
 
 // The part of an agent that is killed: see ContainerOfAKilledAgentIsFollowedToItsEnd.
 TEST(KilledAgent, RunsAContainer) { RunKilledAgent(); }
+
+// Returns whether the arguments of a process contain this text.
+bool AnyProcessNames(std::string_view text) {
+  std::error_code gone;
+  for (const auto& process : std::filesystem::directory_iterator("/proc", gone)) {
+    std::ifstream file(process.path() / "cmdline");
+    const std::string line{std::istreambuf_iterator<char>(file), {}};
+    if (line.find(text) != line.npos) return true;
+  }
+  return false;
+}
 
 class JobContainerTest : public JobContainerFixture {
  protected:
@@ -208,6 +222,35 @@ TEST_F(JobContainerTest, KillOfTheDaemonLosesNoOutput) {
   EXPECT_EQ(all.out, want);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
   EXPECT_EQ(all.final.exit_code(), 6);
+}
+
+// Nothing has copied what the container wrote last.
+TEST_F(JobContainerTest, EndWithoutTheDaemonIsReported) {
+  Start(PlanOf(docker_->image(), "echo ready; sleep 2; echo last 7411; exit 6"));
+  AwaitRunning();
+  docker_->Kill();
+  ASSERT_TRUE(testing::Await([] { return !AnyProcessNames("last 7411"); }));
+  docker_->Start();
+  const Records all = Finish();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(all.final.exit_code(), 6);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_OUTPUT_LOST") << all.out;
+}
+
+// Docker was killed during the start, and has only stored the creation.
+TEST_F(JobContainerTest, ContainerThatDockerForgetsAfterItsOutputHasNotNeverRun) {
+  NotePlan();
+  v1::JobRecord output;
+  output.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
+  output.mutable_output()->set_data("ready\n");
+  ASSERT_TRUE(job_->log()->Append(output).ok());
+  ContainerSpec spec;
+  spec.name = ContainerNameOf("n1", kJob);
+  spec.image = docker_->image();
+  ASSERT_TRUE(engine_.CreateContainer(spec).ok());
+  const Records all = Run(job_->container()->plan);
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_LOST);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_STATE_LOST");
 }
 
 // The agent was down when it ended, and longer than its time limit.

@@ -218,7 +218,7 @@ TEST_F(JobDeploymentTest, TooLargeStateOfAnEndedContainerIsAFailure) {
 
 TEST_F(JobDeploymentTest, ContainerThatCannotStartLeavesNoState) {
   JobPlan plan = DeploymentPlan("true");
-  plan.image = "sha256:" + std::string(64, '0');
+  plan.image = "sha256:" + std::string(64, '1');
   ExpectFailed(Run(plan), "IMAGE_NOT_FOUND", "");
   EXPECT_FALSE(std::filesystem::exists(state_));
 }

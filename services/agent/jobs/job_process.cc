@@ -152,7 +152,10 @@ void JobProcess::Resume() {
   const ContainerMark& mark = *folder_.container();
   OutputRecorder recorder(*folder_.log(), quota_, plan_.keep_output, plan_.max_output);
   provisions_.Restore(mark.start);
-  const auto command = CommandContainer::Adopt(ContainerOptions(SinkOf(recorder)));
+  const RecordOutbox::Content so_far = folder_.log()->content();
+  CommandContainer::Options options = ContainerOptions(SinkOf(recorder));
+  options.has_run = so_far.out.bytes + so_far.err.bytes + so_far.cut_bytes > 0;
+  const auto command = CommandContainer::Adopt(std::move(options));
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
   if (!folder_.log()->content().started) start_ = StartedRecord(mark.start);

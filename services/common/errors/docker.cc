@@ -62,6 +62,12 @@ absl::Status ContainerNotStarted(std::string_view why) {
                    "Check the command and the image.");
 }
 
+absl::Status ContainerStateLost() {
+  return MakeError(absl::StatusCode::kDataLoss, "CONTAINER_STATE_LOST",
+                   "the start of the container is lost, because Docker was killed meanwhile and does not know that it ran",
+                   "Check on the node what the command has done, and whether a process of it still runs.");
+}
+
 absl::Status ContainerOutputDamaged() {
   return MakeError(absl::StatusCode::kDataLoss, "CONTAINER_OUTPUT_DAMAGED",
                    "the output of the container does not have the frames of Docker's API",

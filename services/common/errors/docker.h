@@ -29,6 +29,8 @@ absl::Status ContainerNotFound(std::string_view container);
 absl::Status ContainerExists(std::string_view container);
 // FAILED_PRECONDITION, CONTAINER_NOT_STARTED.
 absl::Status ContainerNotStarted(std::string_view why);
+// DATA_LOSS, CONTAINER_STATE_LOST.
+absl::Status ContainerStateLost();
 // DATA_LOSS, CONTAINER_OUTPUT_DAMAGED.
 absl::Status ContainerOutputDamaged();
 // UNAVAILABLE, CONTAINER_OUTPUT_LOST.

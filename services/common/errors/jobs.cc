@@ -250,6 +250,9 @@ std::string_view OutcomeNextStep(std::string_view reason) {
   if (reason == "CONTAINER_OUTPUT_LOST") {
     return "Look for an error in the log of Docker on the node.";
   }
+  if (reason == "CONTAINER_STATE_LOST") {
+    return "Check on the node what the command has done, and whether a process of it still runs.";
+  }
   if (reason == "CONTENT_DAMAGED") {
     return "Check the relays of the node and the disk of the jobs service, and try the deployment again.";
   }

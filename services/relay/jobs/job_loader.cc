@@ -37,7 +37,9 @@ class Loader {
     entry.abandoned = JobTable::SetOf(stored->abandoned);
     const bool ended = stored->ended;
     std::shared_ptr<RunningJob> late;
-    if (ended && stored->reopened) late = ReopenOrLog(id, folder);
+    if (ended && stored->reopened) {
+      ASSIGN_OR_RETURN(late, ReopenUnlessDamaged(id, folder));
+    }
     if (ended) {
       // It was removed, and the audit log lacks its records (JobTable).
       entry.has_output = !absl::IsNotFound(files_.Stat(RecordsPath(folder)).status());
@@ -58,10 +60,12 @@ class Loader {
   }
 
  private:
-  // An earlier process had opened it again, and did not end it.
-  std::shared_ptr<RunningJob> ReopenOrLog(const std::string& id, const std::string& folder) {
+  // An earlier process had opened it again, and did not end it. Returns null if its records are
+  // damaged. After another failure the job is left out, because watchers have seen these records.
+  absl::StatusOr<std::shared_ptr<RunningJob>> ReopenUnlessDamaged(const std::string& id,
+                                                                  const std::string& folder) {
     auto late = Reopen(folder);
-    if (late.ok()) return *std::move(late);
+    if (!absl::IsDataLoss(late.status())) return late;
     Log(LogLevel::kError, "the late records of a job cannot be read",
         {{"job", id}, {"error", late.status()}});
     return nullptr;

@@ -1,4 +1,5 @@
 // Outcomes of nodes that arrive after the end of their job.
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,26 @@ TEST_F(LateRecordsTest, RestartWhileItIsOpenLosesNothing) {
   EXPECT_EQ(root.Count("j1", v1::JOB_OUTCOME_EXITED), 2);
   EXPECT_TRUE(root.board().Get("j1")->job.has_late_time());
   EXPECT_EQ(root.board().running(), 0);
+}
+
+// Watchers have seen the late records: they do not vanish.
+TEST_F(LateRecordsTest, StartThatCannotReadThemLeavesTheJobOut) {
+  int64_t end = 0;
+  {
+    Root root(disk_);
+    SubmitAndLoseN2(root);
+    EXPECT_TRUE(root.Receive("j1", 2, "late output\n", false, "n2"));
+    end = root.board().Get("j1")->end;
+  }
+  int left_out = 0;
+  for (int n = 1; n <= 20; ++n) {
+    disk_.FailAt(SimulatedDisk::Call::kRead, n, EIO);
+    Root root(disk_);
+    const auto view = root.board().Get("j1");
+    left_out += view.ok() ? 0 : 1;
+    if (view.ok()) EXPECT_EQ(view->end, end) << n;
+  }
+  EXPECT_GT(left_out, 0);
 }
 
 TEST_F(LateRecordsTest, RecordsOfOtherNodesChangeNothing) {

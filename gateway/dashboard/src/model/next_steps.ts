@@ -11,6 +11,7 @@ export const nextSteps: ReadonlyMap<string, string> = new Map([
   ["CONTAINER_NOT_FOUND","Find out who removed it."],
   ["CONTAINER_NOT_STARTED","Check the command and the image."],
   ["CONTAINER_OUTPUT_LOST","Look for an error in the log of Docker on the node."],
+  ["CONTAINER_STATE_LOST","Check on the node what the command has done, and whether a process of it still runs."],
   ["CONTENT_DAMAGED","Check the relays of the node and the disk of the jobs service, and try the deployment again."],
   ["CONTENT_UNREACHABLE","Check the relays of the node and the jobs service, and try the deployment again."],
   ["DOCKER_ANSWER_INVALID","Look for an error in the log of Docker on the node."],

@@ -49,6 +49,7 @@ const (
 	ContainerNotStarted         = "CONTAINER_NOT_STARTED"
 	ContainerOutputDamaged      = "CONTAINER_OUTPUT_DAMAGED"
 	ContainerOutputLost         = "CONTAINER_OUTPUT_LOST"
+	ContainerStateLost          = "CONTAINER_STATE_LOST"
 	ContentDamaged              = "CONTENT_DAMAGED"
 	ContentMissing              = "CONTENT_MISSING"
 	ContentNotFound             = "CONTENT_NOT_FOUND"
