@@ -58,11 +58,10 @@ type faultyFleet struct {
 	random *rand.Rand
 	kills  map[string]int
 
-	attempts  int
-	lost      int // bytes of logs that are missing or doubled without a word
-	reported  int // bytes that Docker lost, as the outcome says
-	unnoticed int // bytes that Docker lost while the agent was killed, too (docs/agent.md)
-	uncertain int // deployments of which Docker forgot the start or the exit code
+	attempts int
+	// Bytes of logs: missing or doubled, lost by Docker as the outcome says, and lost by it while the agent was killed, too.
+	lost, reported, unnoticed int
+	uncertain                 int // deployments of which Docker forgot the start or the exit code
 }
 
 func (f *faultyFleet) kill(t *testing.T) {

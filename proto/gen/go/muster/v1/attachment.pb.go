@@ -118,7 +118,7 @@ func (x *AttachStatement) GetCertificateChainPem() string {
 	return ""
 }
 
-// What a node executes commands with, and the space on its disk. Serialised at most 1 KiB.
+// The adapters with which a node executes commands, and the space on its disk. Serialised at most 1 KiB.
 type NodeInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The version of the node's program.
