@@ -83,11 +83,8 @@ absl::StatusOr<std::vector<std::string>> FetchDueNodes(const OperatorContext& co
 
 absl::Status CheckRun(const RunArguments& arguments) {
   if (!arguments.due) return CheckTargets(arguments.targets, "muster conformance run");
-  const TargetArguments& targets = arguments.targets;
-  const bool has_targets = targets.all || !targets.nodes.empty() || !targets.nodes_file.empty() ||
-                           !targets.labels.empty();
-  return has_targets ? UsageError("--due chooses the nodes itself", "Omit the other nodes.")
-                     : absl::OkStatus();
+  if (!HasTargets(arguments.targets)) return absl::OkStatus();
+  return UsageError("--due chooses the nodes itself", "Omit the other nodes.");
 }
 
 absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArguments& arguments) {

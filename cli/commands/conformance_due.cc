@@ -39,7 +39,6 @@ std::vector<std::string> DueNodes(const AttachedMap& attached,
                        (found->second >= changed || changed > now);
     if (!fresh) due.push_back(name);
   }
-  std::ranges::sort(due);
   return due;
 }
 

@@ -73,6 +73,8 @@ void AddNodeOptions(CLI::App& command, const std::string& node, TargetArguments&
       ->type_name("KEY=VALUE");
 }
 
+bool HasTargets(const TargetArguments& arguments) { return KindsOf(arguments) > 0; }
+
 absl::Status CheckOptionalTargets(const TargetArguments& arguments, std::string_view command) {
   if (KindsOf(arguments) <= 1) return absl::OkStatus();
   return UsageError("give only one of --label, and --node or --nodes-file",

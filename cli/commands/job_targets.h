@@ -34,6 +34,9 @@ void AddTtlOption(CLI::App& command, std::string_view what, std::string_view nod
 // Adds --ttl and --parallel. `what` waits and runs: "job", "deployment".
 void AddPaceOptions(CLI::App& command, std::string_view what, std::string& ttl, int& parallel);
 
+// Returns whether any target is given.
+bool HasTargets(const TargetArguments& arguments);
+
 // Returns a usage error unless exactly one kind of target is given. `command`: "muster exec".
 absl::Status CheckTargets(const TargetArguments& arguments, std::string_view command);
 

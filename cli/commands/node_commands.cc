@@ -154,7 +154,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
   Client client(context);
   ASSIGN_OR_RETURN(const auto node, client.GetEnrolledNode(arguments.node));
   const auto presence = client.GetNode(arguments.node);
-  const auto attached = FetchAttached(context);
+  const auto attached = FetchAttached(context, arguments.node);
   std::optional<PresenceMap> presences;
   // A node that never sent heartbeats is not found.
   if (presence.ok() || absl::IsNotFound(presence.status())) presences.emplace();

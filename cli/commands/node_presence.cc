@@ -14,17 +14,31 @@ namespace {
 
 constexpr size_t kNamed = 10;
 
+using Child = v1::ListAttachedResponse::Child;
+
+// Returns null for a node that is not known to the root relay.
+const Child* FindChild(const v1::EnrolledNode& node, const AttachedMap& attached) {
+  const auto found = attached.find(node.name());
+  return found == attached.end() ? nullptr : &found->second;
+}
+
+// The same for a node that is not attached now.
+const Child* FindAttached(const v1::EnrolledNode& node, const AttachedMap& attached) {
+  const Child* const child = FindChild(node, attached);
+  return child != nullptr && child->attached() ? child : nullptr;
+}
+
 // An agent with work sends a heartbeat after it has attached. A frozen agent is attached for a
 // while.
 bool IsIdle(const v1::EnrolledNode& enrolled, const v1::Node& node,
             const std::optional<AttachedMap>& attached) {
   if (!attached) return false;
-  const auto child = attached->find(enrolled.name());
-  if (child == attached->end() || !child->second.attached()) return false;
+  const Child* const child = FindAttached(enrolled, *attached);
+  if (child == nullptr) return false;
   if (node.presence() == v1::PRESENCE_OFFLINE) return true;
   const bool silent =
       node.presence() == v1::PRESENCE_SUSPECT || node.presence() == v1::PRESENCE_LOST;
-  return silent && FromProto(child->second.change_time()) > FromProto(node.last_heartbeat());
+  return silent && FromProto(child->change_time()) > FromProto(node.last_heartbeat());
 }
 
 }  // namespace
@@ -62,22 +76,22 @@ std::string PresenceWithTime(const v1::EnrolledNode& enrolled,
 
 std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
   if (!attached) return "?";
-  const auto found = attached->find(node.name());
-  return found == attached->end() || !found->second.attached() ? "no" : found->second.relay();
+  const Child* const child = FindAttached(node, *attached);
+  return child == nullptr ? "no" : child->relay();
 }
 
 std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
   if (!attached) return "";
-  const auto found = attached->find(node.name());
-  if (found == attached->end() || !found->second.attached()) return "";
-  return found->second.link().empty() ? "direct" : found->second.link();
+  const Child* const child = FindAttached(node, *attached);
+  if (child == nullptr) return "";
+  return child->link().empty() ? "direct" : child->link();
 }
 
 const v1::NodeInfo* InfoOf(const v1::EnrolledNode& node,
                            const std::optional<AttachedMap>& attached) {
   if (!attached) return nullptr;
-  const auto found = attached->find(node.name());
-  return found == attached->end() || !found->second.has_info() ? nullptr : &found->second.info();
+  const Child* const child = FindChild(node, *attached);
+  return child == nullptr || !child->has_info() ? nullptr : &child->info();
 }
 
 void AddAttachment(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
@@ -100,8 +114,8 @@ std::optional<bool> HasDuplicateAgent(const v1::EnrolledNode& enrolled,
     if (sender != nullptr && sender->duplicate_agent()) return true;
   }
   if (!attached) return false;
-  const auto child = attached->find(enrolled.name());
-  return child != attached->end() && child->second.has_duplicate_agent_time();
+  const Child* const child = FindChild(enrolled, *attached);
+  return child != nullptr && child->has_duplicate_agent_time();
 }
 
 void WarnOfDuplicateAgents(Console& console, const std::vector<std::string>& nodes) {

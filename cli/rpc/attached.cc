@@ -7,10 +7,12 @@
 
 namespace muster::cli {
 
-absl::StatusOr<AttachedMap> ListAllAttached(const OperatorContext& context) {
+absl::StatusOr<AttachedMap> ListAllAttached(const OperatorContext& context,
+                                            const std::string& name) {
   AttachedMap attached;
   JobClient client(context);
   v1::ListAttachedRequest request;
+  request.set_name(name);
   do {
     ASSIGN_OR_RETURN(const auto page, client.ListAttached(request));
     for (const auto& child : page.children()) attached[child.name()] = child;
@@ -19,9 +21,9 @@ absl::StatusOr<AttachedMap> ListAllAttached(const OperatorContext& context) {
   return attached;
 }
 
-std::optional<AttachedMap> FetchAttached(const OperatorContext& context) {
+std::optional<AttachedMap> FetchAttached(const OperatorContext& context, const std::string& name) {
   if (context.relay_targets.empty()) return std::nullopt;
-  auto attached = ListAllAttached(context);
+  auto attached = ListAllAttached(context, name);
   if (!attached.ok()) return std::nullopt;
   return *std::move(attached);
 }

@@ -14,11 +14,14 @@ namespace muster::cli {
 
 using AttachedMap = std::map<std::string, v1::ListAttachedResponse::Child>;
 
-// Returns by name the nodes and relays that are attached, or were attached in the last week.
-absl::StatusOr<AttachedMap> ListAllAttached(const OperatorContext& context);
+// Returns by name the nodes and relays that are attached, or were attached in the last week; of
+// these only `name`, if it is not empty and the root relay knows this filter.
+absl::StatusOr<AttachedMap> ListAllAttached(const OperatorContext& context,
+                                            const std::string& name = "");
 
 // The same. Returns nothing if the context names no relay, or if the root relay does not answer.
-std::optional<AttachedMap> FetchAttached(const OperatorContext& context);
+std::optional<AttachedMap> FetchAttached(const OperatorContext& context,
+                                         const std::string& name = "");
 
 }  // namespace muster::cli
 

@@ -17,6 +17,7 @@ const (
 	faultyDeployments = 8  // in a round
 	faultyKills       = 10 // in a round
 	linesOfASecond    = 20 // of greetScript
+	listedEvery       = 50 * time.Millisecond
 )
 
 // startedContainers remembers the ids of the containers of each job.
@@ -27,7 +28,7 @@ type startedContainers struct {
 
 // watch lists the containers until the context ends. Docker does not answer while its daemon is killed.
 func (s *startedContainers) watch(ctx context.Context, docker *fleet.Docker) {
-	for ctx.Err() == nil {
+	for ; ctx.Err() == nil; <-time.After(listedEvery) {
 		out, err := docker.Run("ps", "--all", "--no-trunc", "--format", `{{.Label "muster.job"}} {{.ID}}`)
 		if err != nil {
 			continue

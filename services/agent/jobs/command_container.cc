@@ -148,7 +148,7 @@ void CommandContainer::CheckStreams() {
   if (!fault.ok()) {
     Log(LogLevel::kWarning, "the output of a container is interrupted",
         {{"job", options_.job}, {"error", fault}});
-    if (ReasonOf(fault) == "DOCKER_UNREACHABLE") NoteAnswer(fault);
+    NoteAnswer(fault);
     // An ended container whose log cannot be read has no other output.
     if (complete_ && streams_->ended()) GiveUpOutputLater(fault);
     return Lose(kReopenAfter);

@@ -6,6 +6,13 @@ export function count(value: number): string {
   return grouped.format(value);
 }
 
+const shownDigits = 12; // as the command line shows
+
+/** Shortens the id of a deployment, or a digest in hex. */
+export function shortId(id: string): string {
+  return id.slice(0, shownDigits);
+}
+
 /** "3 pairs", "1 pair". */
 export function plural(value: number, word: string): string {
   return `${count(value)} ${word}${value === 1 ? "" : "s"}`;

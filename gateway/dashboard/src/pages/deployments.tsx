@@ -1,20 +1,19 @@
 // All deployments, the newest first.
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { getJSON, getPages, path, Problem } from "../model/api";
 import { deployment as parseDeployment, hasEnded, subjectOf, type Deployment } from "../model/deployment";
-import { duration, nameOf } from "../model/format";
+import { duration, nameOf, shortId } from "../model/format";
 import { outcomeCounts, type OutcomeCount } from "../model/outcomes";
 import type { WireDeployment, WireJob } from "../model/wire";
 import { DeploymentBadge, deploymentLink, OutcomeList } from "../parts/deployed";
-import { usePoll, useSeconds } from "../parts/hooks";
-import { Card, Empty, Time } from "../parts/small";
+import { usePages, useSeconds } from "../parts/hooks";
+import { Card, Empty, ShowMore, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 const pollInterval = 3000; // milliseconds
 const page = 50;
 const maxCounted = 20; // deployments whose jobs are requested at a time
-const shownDigits = 12; // as the command line shows
 
 interface Listed {
   deployment: Deployment;
@@ -26,19 +25,12 @@ interface Listed {
 type Known = Map<string, OutcomeCount[] | null>;
 
 export function DeploymentsPage(): JSX.Element {
-  const [pages, setPages] = useState(1);
   const known = useRef<Known>(new Map());
-  const { value, lastUpdate, problem } = usePoll(`deployments/${pages}`, pollInterval, (signal) => load(pages, signal, known.current));
-  const [last, setLast] = useState(value);
+  const { shown, lastUpdate, problem, now, showMore } = usePages("deployments", pollInterval, (pages, signal) => load(pages, signal, known.current));
   useSeconds();
   useEffect(() => {
     document.title = "Deployments · Muster";
   }, []);
-  useEffect(() => {
-    if (value) setLast(value);
-  }, [value]);
-  const shown = value ?? last;
-  const now = problem && lastUpdate ? lastUpdate : Date.now();
   return (
     <>
       <header class="page-head">
@@ -57,13 +49,7 @@ export function DeploymentsPage(): JSX.Element {
             </Empty>
           )}
           {shown.deployments.length > 0 && <DeploymentTable deployments={shown.deployments} now={now} />}
-          {shown.more && (
-            <div class="rows-foot">
-              <button type="button" onClick={() => setPages(pages + 1)}>
-                Show older deployments
-              </button>
-            </div>
-          )}
+          {shown.more && <ShowMore label="Show older deployments" onShow={showMore} />}
         </Card>
       )}
     </>
@@ -123,7 +109,7 @@ function DeploymentRow({ deployment, counts, now }: Listed & { now: number }): J
         <a href={deploymentLink(id)}>{subjectOf(deployment)}</a>
         {action !== "deploy" && <span class="tag">{action}</span>}
         <div class="mono muted" title={id}>
-          {id.slice(0, shownDigits)}
+          {shortId(id)}
         </div>
       </td>
       <td data-label="State">

@@ -6,8 +6,8 @@ import { count, duration, skew } from "../model/format";
 import { presenceOf } from "../model/kinds";
 import type { Node } from "../model/parse";
 import { hasHeartbeats, members, readsAll, type Choice, type Known, type Member } from "../model/register";
-import { usePoll, useSeconds } from "../parts/hooks";
-import { Card, Empty, nodeLink, PresenceBadge, Time } from "../parts/small";
+import { usePages, useSeconds } from "../parts/hooks";
+import { Card, Empty, nodeLink, PresenceBadge, ShowMore, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 export const duplicateAgent = "Two processes send heartbeats with one identity";
@@ -21,24 +21,17 @@ const choices: readonly Choice[] = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OF
 
 export function NodesPage(): JSX.Element {
   const [choice, setChoice] = useState<Choice>("");
-  const [pages, setPages] = useState(1);
   const known = useRef<Known>(new Map());
-  const { value, lastUpdate, problem } = usePoll(`nodes/${choice}/${pages}`, readsAll(choice) ? longPollInterval : pollInterval, (signal) =>
+  const { shown, lastUpdate, problem, now, showMore, restart } = usePages(`nodes/${choice}`, readsAll(choice) ? longPollInterval : pollInterval, (pages, signal) =>
     members(choice, pages * page, (path) => getJSON(path, signal), Date.now(), known.current),
   );
-  const [last, setLast] = useState(value);
   useSeconds();
   useEffect(() => {
     document.title = "Nodes · Muster";
   }, []);
-  useEffect(() => {
-    if (value) setLast(value);
-  }, [value]);
-  const shown = value ?? last;
-  const now = problem && lastUpdate ? lastUpdate : Date.now();
   const choose = (next: Choice) => {
     setChoice(next);
-    setPages(1);
+    restart();
   };
   return (
     <>
@@ -61,12 +54,9 @@ export function NodesPage(): JSX.Element {
         {shown?.members.length === 0 && <Empty>No node matches.</Empty>}
         {shown && shown.members.length > 0 && <NodeTable members={shown.members} now={now} live={!problem} />}
         {shown?.more && (
-          <div class="rows-foot">
-            <button type="button" onClick={() => setPages(pages + 1)}>
-              Show more
-            </button>
+          <ShowMore onShow={showMore}>
             <span class="muted">{count(shown.members.length)} shown.</span>
-          </div>
+          </ShowMore>
         )}
       </Card>
     </>

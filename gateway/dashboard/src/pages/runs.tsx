@@ -1,13 +1,13 @@
 // All runs, the newest first.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { getJSON, getPages, path, Problem } from "../model/api";
 import { count, duration, percent, plural } from "../model/format";
 import { bySeverity, factsOf } from "../model/kinds";
 import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
 import type { WireRun, WireStatus } from "../model/wire";
-import { usePoll, useSeconds } from "../parts/hooks";
-import { Bar, Card, Empty, KindIcon, PinnedTag, runLink, StateBadge, Time } from "../parts/small";
+import { usePages, useSeconds } from "../parts/hooks";
+import { Bar, Card, Empty, KindIcon, PinnedTag, runLink, ShowMore, StateBadge, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 interface Listed {
@@ -20,18 +20,11 @@ const page = 50;
 const maxFollowed = 20; // runs whose stragglers are requested
 
 export function RunsPage(): JSX.Element {
-  const [pages, setPages] = useState(1);
-  const { value, lastUpdate, problem } = usePoll(`runs/${pages}`, pollInterval, (signal) => load(pages, signal));
-  const [last, setLast] = useState(value);
+  const { shown, lastUpdate, problem, now, showMore } = usePages("runs", pollInterval, load);
   useSeconds();
   useEffect(() => {
     document.title = "Runs · Muster";
   }, []);
-  useEffect(() => {
-    if (value) setLast(value);
-  }, [value]);
-  const shown = value ?? last;
-  const now = problem && lastUpdate ? lastUpdate : Date.now();
   return (
     <>
       <header class="page-head">
@@ -54,13 +47,7 @@ export function RunsPage(): JSX.Element {
               <RunRow key={run.id} run={run} status={status} now={now} />
             ))}
           </ul>
-          {shown.more && (
-            <div class="rows-foot">
-              <button type="button" onClick={() => setPages(pages + 1)}>
-                Show older runs
-              </button>
-            </div>
-          )}
+          {shown.more && <ShowMore label="Show older runs" onShow={showMore} />}
         </Card>
       )}
       {(shown || problem) && <OtherPages />}

@@ -1,13 +1,13 @@
 // The templates and template types, by name.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { getPages } from "../model/api";
 import { nameOf } from "../model/format";
 import { byName, newestOf, referenceOf, version, type Kind, type Named, type Version } from "../model/template";
 import type { WireDocuments } from "../model/wire";
 import { documentLink } from "../parts/deployed";
-import { usePoll } from "../parts/hooks";
-import { Card, Empty, Time } from "../parts/small";
+import { usePages } from "../parts/hooks";
+import { Card, Empty, ShowMore, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 const pollInterval = 10_000; // milliseconds
@@ -45,14 +45,7 @@ async function load(kind: Kind, pages: number, signal: AbortSignal): Promise<{ v
 }
 
 function List({ kind, title, command }: { kind: Kind; title: string; command: string }): JSX.Element {
-  const [pages, setPages] = useState(1);
-  const { value, lastUpdate, problem } = usePoll(`${kind}/${pages}`, pollInterval, (signal) => load(kind, pages, signal));
-  const [last, setLast] = useState(value);
-  useEffect(() => {
-    if (value) setLast(value);
-  }, [value]);
-  const shown = value ?? last;
-  const now = problem && lastUpdate ? lastUpdate : Date.now();
+  const { shown, lastUpdate, problem, now, showMore } = usePages(kind, pollInterval, (pages, signal) => load(kind, pages, signal));
   return (
     <Card title={title} id={`${kind}s`} aside={<PollBadge lastUpdate={lastUpdate} />}>
       <PollNotice problem={problem} lastUpdate={lastUpdate} />
@@ -63,13 +56,7 @@ function List({ kind, title, command }: { kind: Kind; title: string; command: st
         </Empty>
       )}
       {shown && shown.versions.length > 0 && <NameTable names={byName(shown.versions)} kind={kind} now={now} />}
-      {shown?.more && (
-        <div class="rows-foot">
-          <button type="button" onClick={() => setPages(pages + 1)}>
-            Show more
-          </button>
-        </div>
-      )}
+      {shown?.more && <ShowMore onShow={showMore} />}
     </Card>
   );
 }

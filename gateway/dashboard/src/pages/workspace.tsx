@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON, path } from "../model/api";
-import { bytes, clock, count, nameOf, plural } from "../model/format";
+import { bytes, clock, count, nameOf, plural, shortId } from "../model/format";
 import type { WireWorkspace } from "../model/wire";
 import { nextStep, restorable, restoreCommand, workspace as parseWorkspace, type Workspace, type WorkspaceVersion } from "../model/workspace";
 import { CommandLine } from "../parts/command";
@@ -12,7 +12,6 @@ import { Card, Empty, nodeLink, Notice, Time } from "../parts/small";
 import { PollBadge, PollNotice, sentence } from "../parts/stale";
 
 const pollInterval = 3000; // milliseconds
-const shownDigits = 12; // as the command line shows
 
 export function WorkspacePage({ name }: { name: string }): JSX.Element {
   const { value, lastUpdate, problem } = usePoll(`workspace/${name}`, pollInterval, async (signal) =>
@@ -152,13 +151,13 @@ function VersionRow({ version: { version, sha256, size, deployment, node, create
       </td>
       <td data-label="Size">{bytes(size)}</td>
       <td data-label="SHA-256">
-        <code title={sha256}>{sha256.slice(0, shownDigits)}</code>
+        <code title={sha256}>{shortId(sha256)}</code>
       </td>
       <td data-label="Node">{node && <a href={nodeLink(node)}>{node}</a>}</td>
       <td data-label="Deployment">
         {deployment && (
           <a class="mono" href={deploymentLink(deployment)} title={deployment}>
-            {deployment.slice(0, shownDigits)}
+            {shortId(deployment)}
           </a>
         )}
       </td>

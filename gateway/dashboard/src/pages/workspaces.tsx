@@ -1,33 +1,25 @@
 // The workspaces, by name.
 import type { JSX } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { getPages } from "../model/api";
-import { count } from "../model/format";
+import { count, shortId } from "../model/format";
 import type { WireWorkspaces } from "../model/wire";
 import { workspace as parseWorkspace, type Workspace } from "../model/workspace";
 import { deploymentLink, workspaceLink, WorkspaceBadge } from "../parts/deployed";
-import { usePoll } from "../parts/hooks";
-import { Card, Empty, nodeLink, Time } from "../parts/small";
+import { usePages } from "../parts/hooks";
+import { Card, Empty, nodeLink, ShowMore, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
 const pollInterval = 5000; // milliseconds
 const page = 200;
-const shownDigits = 12; // as the command line shows
 
 export function WorkspacesPage(): JSX.Element {
-  const [pages, setPages] = useState(1);
-  const { value, lastUpdate, problem } = usePoll(`workspaces/${pages}`, pollInterval, (signal) =>
+  const { shown, lastUpdate, problem, now, showMore } = usePages("workspaces", pollInterval, (pages, signal) =>
     getPages("/api/v1/workspaces", page, pages, (each: WireWorkspaces) => (each.workspaces ?? []).map(parseWorkspace), signal),
   );
-  const [last, setLast] = useState(value);
   useEffect(() => {
     document.title = "Workspaces · Muster";
   }, []);
-  useEffect(() => {
-    if (value) setLast(value);
-  }, [value]);
-  const shown = value ?? last;
-  const now = problem && lastUpdate ? lastUpdate : Date.now();
   return (
     <>
       <header class="page-head">
@@ -47,13 +39,7 @@ export function WorkspacesPage(): JSX.Element {
             </Empty>
           )}
           {shown.items.length > 0 && <WorkspaceTable workspaces={shown.items} now={now} />}
-          {shown.more && (
-            <div class="rows-foot">
-              <button type="button" onClick={() => setPages(pages + 1)}>
-                Show more
-              </button>
-            </div>
-          )}
+          {shown.more && <ShowMore onShow={showMore} />}
         </Card>
       )}
     </>
@@ -96,7 +82,7 @@ function WorkspaceRow({ workspace: { name, state, latest, deployment, node, sinc
         {deployment ? (
           <div>
             <a class="mono" href={deploymentLink(deployment)} title={deployment}>
-              {deployment.slice(0, shownDigits)}
+              {shortId(deployment)}
             </a>{" "}
             on <a href={nodeLink(node)}>{node}</a>
           </div>

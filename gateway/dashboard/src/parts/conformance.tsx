@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { getJSON, path, Problem } from "../model/api";
 import { conformance, type Conformance as Report, type Status } from "../model/conformance";
-import { plural } from "../model/format";
+import { plural, shortId } from "../model/format";
 import type { WireConformance } from "../model/wire";
 import { CommandLine } from "./command";
 import { usePoll } from "./hooks";
@@ -60,7 +60,7 @@ function Probes({ report, now }: { report: Report; now: number }): JSX.Element {
       <p class="muted">
         {report.type}, reported <Time at={report.reported} now={now} />, in{" "}
         <a class="mono" href={`#/deployments/${encodeURIComponent(report.deployment)}`}>
-          {report.deployment.slice(0, 12)}
+          {shortId(report.deployment)}
         </a>
       </p>
       <table class="rows">

@@ -7,7 +7,7 @@ import type { OutcomeCount, OutcomeKind } from "../model/outcomes";
 import type { Kind as DocumentKind } from "../model/template";
 import type { Kind } from "../model/kinds";
 import type { WorkspaceState } from "../model/workspace";
-import { KindIcon } from "./small";
+import { KindIcon, ShowMore } from "./small";
 
 export function deploymentLink(deployment: string): string {
   return `#/deployments/${encodeURIComponent(deployment)}`;
@@ -91,10 +91,6 @@ export function useFirst<T>(all: T[], first: number, noun: string): [rows: T[], 
   if (whole || all.length <= first) return [all, null];
   return [
     all.slice(0, first),
-    <div class="rows-foot">
-      <button type="button" onClick={() => setWhole(true)}>
-        Show all {count(all.length)} {noun}
-      </button>
-    </div>,
+    <ShowMore label={`Show all ${count(all.length)} ${noun}`} onShow={() => setWhole(true)} />,
   ];
 }

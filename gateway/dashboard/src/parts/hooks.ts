@@ -117,6 +117,30 @@ export function usePoll<T>(what: string, pollInterval: number, ask: (signal: Abo
   return state.what === what ? { ...state, again } : { value: null, lastUpdate: 0, problem: null, again };
 }
 
+export interface Paged<T> {
+  /** The last value, also while more pages are requested; null before the first. */
+  shown: T | null;
+  lastUpdate: number;
+  problem: Problem | null;
+  /** The time that ages refer to: that of the last value while it cannot be updated. */
+  now: number;
+  showMore: () => void;
+  /** Returns to the first page. */
+  restart: () => void;
+}
+
+/** Polls the first pages of a list: one, and one more after each `showMore`. */
+export function usePages<T>(what: string, pollInterval: number, ask: (pages: number, signal: AbortSignal) => Promise<T>): Paged<T> {
+  const [pages, setPages] = useState(1);
+  const { value, lastUpdate, problem } = usePoll(`${what}/${pages}`, pollInterval, (signal) => ask(pages, signal));
+  const [last, setLast] = useState(value);
+  useEffect(() => {
+    if (value) setLast(value);
+  }, [value]);
+  const now = problem && lastUpdate ? lastUpdate : Date.now();
+  return { shown: value ?? last, lastUpdate, problem, now, showMore: () => setPages(pages + 1), restart: () => setPages(1) };
+}
+
 /** Requests once. */
 export function useOnce<T>(path: string | null): T | null {
   const [state, setState] = useState<{ path: string; value: T } | null>(null);

@@ -12,6 +12,18 @@ export function nodeLink(node: string): string {
   return `#/nodes/${encodeURIComponent(node)}`;
 }
 
+/** The end of a list that has more rows. */
+export function ShowMore({ label = "Show more", onShow, children }: { label?: string; onShow: () => void; children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class="rows-foot">
+      <button type="button" onClick={onShow}>
+        {label}
+      </button>
+      {children}
+    </div>
+  );
+}
+
 function kindClass(kind: Kind): string {
   return `kind-${kind.replaceAll("_", "-")}`;
 }
