@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "absl/time/clock.h"
+#include "services/common/base/clock.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/jobs/job_record.h"
@@ -13,8 +14,10 @@ namespace muster {
 namespace {
 
 // Twice the 1 GiB that a rule may permit (node_policy.h): the overhead of a small record may be as
-// large as its output.
+// large as its output. A command waits while its output is synced: one that prints fast would wait
+// for the disk most of the time if that happened after every 256 KiB.
 constexpr JournalOptions kOptions = {.max_record = kMaxJobRecord,
+                                     .max_unsynced = uint32_t{2} << 20,
                                      .max_size = (int64_t{2} << 30) + (int64_t{64} << 20)};
 
 int64_t OutputOf(const v1::JobRecord& record) {
@@ -150,15 +153,17 @@ absl::Status RecordOutbox::NextRecords(size_t max_bytes, const FinalSigner& sign
       *record.mutable_final()->mutable_signature() = *std::move(signature);
     }
     const int64_t output = OutputOf(record);
-    const bool fits_window = unacked_output_ + output <= kMaxUnackedOutput;
-    const size_t bytes = record.ByteSizeLong() + 8;
-    if (!fits_window || out->ByteSizeLong() + bytes > max_bytes) break;
+    if (unacked_output_ + output > window_.size()) {
+      window_.NoteFull();
+      break;
+    }
+    if (out->ByteSizeLong() + record.ByteSizeLong() + 8 > max_bytes) break;
     // A record that the root relay has must not be lost here: a later one would get its sequence.
     if (reader.position() > journal_->durable_end()) {
       RETURN_IF_ERROR(journal_->Sync());
     }
     *out->add_records() = std::move(record);
-    sent_.push_back({send_sequence_++, output, reader.position()});
+    sent_.push_back({send_sequence_++, output, reader.position(), SystemClock().MonotonicNow()});
     unacked_output_ += output;
     send_position_ = reader.position();
   }
@@ -167,12 +172,17 @@ absl::Status RecordOutbox::NextRecords(size_t max_bytes, const FinalSigner& sign
 
 void RecordOutbox::Ack(int64_t sequence) {
   MutexLock lock(mutex_);
+  int64_t output = 0;
+  absl::Duration sent_at;
   while (!sent_.empty() && sent_.front().sequence <= sequence) {
     acked_ = sent_.front().sequence;
     acked_end_ = sent_.front().end;
-    unacked_output_ -= sent_.front().output;
+    output += sent_.front().output;
+    sent_at = sent_.front().at;
     sent_.pop_front();
   }
+  unacked_output_ -= output;
+  if (output > 0) window_.HandleAck(output, SystemClock().MonotonicNow() - sent_at);
 }
 
 void RecordOutbox::Rewind() {
@@ -192,6 +202,7 @@ bool RecordOutbox::RewindIfStalled() {
 void RecordOutbox::RewindLocked() {
   sent_.clear();
   unacked_output_ = 0;
+  window_ = SendWindow();  // the path may be another one
   send_position_ = acked_end_;
   send_sequence_ = acked_ + 1;
 }

@@ -11,8 +11,10 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/agent/docker/daemon_log.h"
+#include "services/agent/jobs/send_window.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/mutex.h"
 #include "services/common/jobs/records_signature.h"
@@ -20,8 +22,7 @@
 
 namespace muster {
 
-// The limits of unacked output in transit: 64 KiB, and this number of records.
-inline constexpr int64_t kMaxUnackedOutput = int64_t{64} << 10;
+// The limit of unacked records in transit. That of their output is a SendWindow.
 inline constexpr size_t kMaxUnackedRecords = 256;
 
 // A journal of JobRecords, without job and node; the sequence of a record is its number in the
@@ -84,8 +85,9 @@ class RecordOutbox {
  private:
   struct Sent {
     int64_t sequence;
-    int64_t output;  // bytes
-    int64_t end;     // in the journal
+    int64_t output;     // bytes
+    int64_t end;        // in the journal
+    absl::Duration at;  // monotonic
   };
 
   RecordOutbox(std::string job, std::string node) : job_(std::move(job)), node_(std::move(node)) {}
@@ -105,6 +107,7 @@ class RecordOutbox {
   int64_t send_position_ ABSL_GUARDED_BY(mutex_) = Journal::begin();  // of the next record to send
   int64_t send_sequence_ ABSL_GUARDED_BY(mutex_) = 1;
   int64_t unacked_output_ ABSL_GUARDED_BY(mutex_) = 0;
+  SendWindow window_ ABSL_GUARDED_BY(mutex_);
   // The first unacked record at the last RewindIfStalled; 0: there was none.
   int64_t checked_sequence_ ABSL_GUARDED_BY(mutex_) = 0;
   // Unacked, at most kMaxUnackedRecords.

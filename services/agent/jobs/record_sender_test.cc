@@ -87,17 +87,17 @@ class RecordSenderTest : public ::testing::Test {
 
 TEST_F(RecordSenderTest, JobsAreServedInTurnAndRefusalsFirst) {
   for (const char* job : {"a", "b"}) {
-    for (int i = 0; i < 5; ++i) Append(job, Output(std::string(30 << 10, 'x')));
+    for (int i = 0; i < 8; ++i) Append(job, Output(std::string(30 << 10, 'x')));
   }
-  // Each job has at most 64 KiB in transit.
+  // Each job has at most 64 KiB in transit before the first ack.
   EXPECT_EQ(Next(), "a:1 a:2 b:1 b:2");
   Ack("a", 2);
   Ack("b", 2);
   sender_.AddRefusal("c", Final());
-  EXPECT_EQ(Next(), "c:1! a:3 a:4 b:3 b:4");
+  EXPECT_EQ(Next(), "c:1! a:3 a:4 a:5 a:6 b:3 b:4 b:5 b:6");
   Ack("a", 4);
-  Ack("a", 5, "n2");  // of another node
-  EXPECT_EQ(Next(), "a:5");
+  Ack("a", 6, "n2");  // of another node
+  EXPECT_EQ(Next(), "a:7 a:8");
   sender_.Rewind();
   EXPECT_EQ(Next(), "c:1! b:3 b:4 a:5");
 }

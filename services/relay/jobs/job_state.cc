@@ -10,8 +10,8 @@ namespace muster {
 namespace {
 
 constexpr auto kAnswerGrace = RunDeadline::kAnswerGrace;
-// A node sends at most 64 KiB or 256 records without an ack, in records of at most 32 KiB: a Cut
-// record must cover them before the node stops.
+// A node may wait for an ack after 64 KiB or 256 records, in records of at most 32 KiB: a Cut record
+// must cover them before that.
 constexpr int64_t kCutBytes = int64_t{32} << 10;
 constexpr int64_t kCutRecords = 192;
 

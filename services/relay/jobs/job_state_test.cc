@@ -62,8 +62,6 @@ TEST_F(JobStateTest, RecordOfANodeThatIsNoTargetIsIgnored) {
   EXPECT_TRUE(job.Receive(Exited("n9", 1)).empty());
 }
 
-// A node stops when 64 KiB or 256 records are not acked.
-// Whatever a node sends, the log stays small, and its end is taken, also after a restart.
 TEST_F(JobStateTest, ParallelLimitsTheReleasedTargets) {
   JobState job = Make(1);
   routes_ = {"n2", "n3"};

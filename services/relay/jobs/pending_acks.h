@@ -13,8 +13,8 @@
 
 namespace muster {
 
-// Joins the acks of a node for a while, because most records are not urgent: a node sends 64 KiB or
-// 256 records without an ack. A node with much output is acked immediately. Not thread-safe.
+// Joins the acks of a node for a while, because most records are not urgent: a node may wait for an
+// ack after 64 KiB or 256 records. A node with much output is acked immediately. Not thread-safe.
 class PendingAcks {
  public:
   // Adds the ack of a record. `reached`: all records of the node up to this sequence are stored.
