@@ -200,11 +200,10 @@ func (h *hashLines) read(from io.Reader) error {
 
 // log measures a container that prints as fast as it may, beside one whose output is not stored.
 func (b *containerBench) log() error {
-	const lineBytes = 61
-	size := int64(b.scaled(logBytes)) / lineBytes * lineBytes // muster exec ends the last line
-	script := fmt.Sprintf("yes 0123456789012345678901234567890123456789012345678901234567890 | head -c %d", size)
-	want := sha256.New()
 	line := []byte("0123456789012345678901234567890123456789012345678901234567890\n")
+	size := int64(b.scaled(logBytes)) / int64(len(line)) * int64(len(line)) // muster exec ends the last line
+	script := fmt.Sprintf("yes %s | head -c %d", bytes.TrimSpace(line), size)
+	want := sha256.New()
 	for left := size; left > 0; left -= int64(len(line)) {
 		want.Write(line[:min(left, int64(len(line)))])
 	}

@@ -21,7 +21,9 @@ namespace {
 constexpr size_t kMaxDescendants = 500;  // in one message
 
 // The limit on one message of records (jobs.proto), and the time for which they are collected.
+// Enough bytes are worth a message: their node sends the next ones only when these were sent.
 constexpr size_t kMaxRecordsBytes = 256 * 1024;
+constexpr size_t kEnoughBytes = 32 * 1024;
 constexpr absl::Duration kBatchWithin = absl::Milliseconds(10);
 
 // Returns whether a parent refuses this relay because it was revoked. A refusal before the handler
@@ -219,7 +221,8 @@ void ParentLink::Receive(v1::JobRecords records, Done done) {
         *batch_.add_records() = std::move(record);
       }
       batch_accepted_.push_back(std::move(done));
-      if (parts_.runtime.clock.MonotonicNow() - sent_at_ > kBatchWithin) {
+      if (batch_bytes_ >= kEnoughBytes ||
+          parts_.runtime.clock.MonotonicNow() - sent_at_ > kBatchWithin) {
         SendBatch(sent);
       } else if (batch_accepted_.size() == 1) {
         flush_.RunAfter(kBatchWithin);

@@ -175,17 +175,27 @@ TEST_F(ParentLinkTest, RecordsThatArriveTogetherAreSentTogether) {
   EXPECT_EQ(done_, 3);
 }
 
-TEST_F(ParentLinkTest, FullMessageOfRecordsIsSentImmediately) {
+TEST_F(ParentLinkTest, ManyBytesAreSentImmediatelyWithWhatWaits) {
   StartAccepted();
   link_->Tick();
   Receive("n1");
   Sent();
-  Receive("n2", 200 << 10);
-  Receive("n3", 200 << 10);
-  EXPECT_THAT(Sent(), ElementsAre("records n2"));
-  EXPECT_EQ(done_, 2);
-  Advance(kBatchWithin);
-  EXPECT_THAT(Sent(), ElementsAre("records n3"));
+  Receive("n2");
+  EXPECT_THAT(Sent(), IsEmpty());
+  Receive("n3", 40 << 10);
+  EXPECT_THAT(Sent(), ElementsAre("records n2 n3"));
+  EXPECT_EQ(done_, 3);
+}
+
+TEST_F(ParentLinkTest, RecordsThatExceedOneMessageAreSentInTwo) {
+  StartAccepted();
+  link_->Tick();
+  Receive("n1");
+  Sent();
+  Receive("n2", 10 << 10);
+  Receive("n3", 250 << 10);
+  EXPECT_THAT(Sent(), ElementsAre("records n2", "records n3"));
+  EXPECT_EQ(done_, 3);
 }
 
 TEST_F(ParentLinkTest, MessagesWaitInOrderWhileTheQueueIsFull) {
