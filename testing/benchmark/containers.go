@@ -214,19 +214,22 @@ func (b *containerBench) log() error {
 		return fmt.Errorf("docker run: %w: %s", err, out)
 	}
 	silent := time.Since(begin).Seconds()
-	begin = time.Now()
-	command := b.dockerRun(ctx, "none", "sh", "-c", script)
-	if err := command.Run(); err != nil {
-		return fmt.Errorf("docker run: %w", err)
+	seconds := map[string]float64{}
+	for _, driver := range []string{"none", "local"} {
+		begin = time.Now()
+		if err := b.dockerRun(ctx, driver, "sh", "-c", script).Run(); err != nil {
+			return fmt.Errorf("docker run: %w", err)
+		}
+		seconds[driver] = time.Since(begin).Seconds()
 	}
-	docker := time.Since(begin).Seconds()
+	docker := seconds["none"]
 
 	if err := b.agent.ResetPeak(); err != nil {
 		return err
 	}
 	cpu := b.agent.CPU()
 	got := hashLines{digest: sha256.New(), prefix: "n1: "}
-	command = b.fleet.Command(ctx, "exec", "--node", "n1", "--image", b.image, "--deadline", "15m", "--", "sh", "-c",
+	command := b.fleet.Command(ctx, "exec", "--node", "n1", "--image", b.image, "--deadline", "15m", "--", "sh", "-c",
 		// The date of busybox has no fractions of seconds.
 		"read s _ </proc/uptime; "+script+"; read e _ </proc/uptime; echo $(( ${e%.*}${e#*.} - ${s%.*}${s#*.} )) >&2")
 	out, err := command.StdoutPipe()
@@ -255,6 +258,7 @@ func (b *containerBench) log() error {
 	b.row(fmt.Sprintf("%s of output: bytes that arrived; SHA-256", mib(size)), fmt.Sprintf("%d; %s", got.bytes, same), fmt.Sprint(size), float64(got.bytes)/float64(size))
 	b.row("`docker run` with the driver none, to /dev/null in the container", fmt.Sprintf("%.1f s", silent), "", 0)
 	b.row("`docker run` with the driver none, attached", fmt.Sprintf("%.1f s", docker), "", 0)
+	b.row("`docker run` with the driver local, attached", fmt.Sprintf("%.1f s", seconds["local"]), "", 0)
 	b.row("the same by Muster: time of the program in the container", fmt.Sprintf("%.1f s", own), "1.1 of docker", own/docker/maxSlower)
 	b.row("until the operator has all of it", fmt.Sprintf("%.1f s", took), "", 0)
 	b.row("peak memory of the agent", mib(b.agent.PeakMemory()), "128 MiB", float64(b.agent.PeakMemory())/maxAgent)
