@@ -6,6 +6,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/errors/jobs.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
@@ -79,9 +80,7 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
   // A repeated call returns what is stored, although a secret was deleted since.
   if (!parts_.deployments.Get(deployment.deployment()).ok()) {
-    RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
-    RETURN_IF_ERROR(CheckConformance(deployment, request));
-    if (deployment.has_workspace()) RETURN_IF_ERROR(parts_.workspaces.CheckQuota());
+    RETURN_IF_ERROR(CheckNew(call, deployment, request));
   }
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
@@ -100,6 +99,17 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   }
   *response = std::move(created.message);
   return absl::OkStatus();
+}
+
+absl::Status DeploymentService::CheckNew(const Call& call, const v1::Deployment& deployment,
+                                         const v1::CreateDeploymentRequest& request) {
+  const auto command_ca = parts_.command_ca.Get();
+  if (!command_ca) return errors::NoCommandAuthority();
+  RETURN_IF_ERROR(VerifySigner(request.command(), *command_ca, call.caller().identity.fleet,
+                               parts_.clock.Now()));
+  RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
+  RETURN_IF_ERROR(CheckConformance(deployment, request));
+  return deployment.has_workspace() ? parts_.workspaces.CheckQuota() : absl::OkStatus();
 }
 
 // A destruction must be possible on any node.

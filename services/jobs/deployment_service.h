@@ -6,6 +6,7 @@
 #include "services/common/base/clock.h"
 #include "services/common/base/disk_reserve.h"
 #include "services/common/rpc/call.h"
+#include "services/jobs/command_ca.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/deployment_runner.h"
 #include "services/jobs/deployment_store.h"
@@ -27,6 +28,7 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
     RpcRuntime vault_runtime;  // for calls that wait for a Vault
     DeploymentRunner& runner;
     ConformanceStore& conformance;
+    const CommandCa& command_ca;
     DiskReserve& reserve;  // of the disk with the stores
     const Clock& clock;
   };
@@ -55,6 +57,8 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
                                           const v1::PlanDeploymentRequest& request) const;
   absl::Status Create(Call& call, const v1::CreateDeploymentRequest& request,
                       v1::Deployment* response);
+  absl::Status CheckNew(const Call& call, const v1::Deployment& deployment,
+                        const v1::CreateDeploymentRequest& request);
   absl::Status CheckConformance(const v1::Deployment& deployment,
                                 const v1::CreateDeploymentRequest& request);
   absl::Status Get(Call& call, const v1::GetDeploymentRequest& request, v1::Deployment* response);

@@ -1,8 +1,11 @@
 #include "services/jobs/deployment_submission.h"
 
+#include <algorithm>
+
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/jobs/job_submission.h"
+#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 
@@ -19,6 +22,13 @@ absl::Status CheckDeploymentSubmission(const v1::CreateDeploymentRequest& reques
                                        std::string_view fleet) {
   ASSIGN_OR_RETURN(const v1::Command command, CheckSignedBytes(request.command(), fleet));
   return CheckSubmission(SubmissionOf(request), command).status();
+}
+
+absl::Status VerifySigner(const v1::SignedCommand& signed_command, const Certificate& command_ca,
+                          std::string_view fleet, absl::Time now) {
+  ASSIGN_OR_RETURN(const v1::Command command, CheckSignedBytes(signed_command, fleet));
+  const absl::Time at = std::max(now, FromProto(command.not_before()));
+  return VerifyCommand(signed_command, command_ca, fleet, at).status();
 }
 
 }  // namespace muster

@@ -176,23 +176,6 @@ TEST_F(DeploymentTest, AnotherDeploymentOfItsJobIsRefused) {
       << other.status();
 }
 
-TEST_F(DeploymentTest, WhatTheRelayWouldRefuseIsRefusedAtOnce) {
-  const auto request = Request({"n1"});
-  const auto refusal = [&](void (*change)(v1::CreateDeploymentRequest&)) {
-    v1::CreateDeploymentRequest changed = request;
-    change(changed);
-    return ReasonOf(Create(changed).status());
-  };
-  using Changed = v1::CreateDeploymentRequest;
-  EXPECT_EQ(refusal([](Changed& r) { r.mutable_command()->mutable_signature()->back() ^= 1; }),
-            "COMMAND_REFUSED");
-  EXPECT_EQ(refusal([](Changed& r) { r.clear_nodes(); }), "INVALID_COMMAND");
-  EXPECT_EQ(refusal([](Changed& r) { r.add_nodes("n2"); }), "INVALID_COMMAND");
-  EXPECT_EQ(refusal([](Changed& r) { r.set_parallel(-1); }), "INVALID_COMMAND");
-  EXPECT_EQ(refusal([](Changed& r) { r.mutable_wait()->set_seconds(-1); }), "INVALID_COMMAND");
-  EXPECT_EQ(refusal([](Changed&) {}), "");
-}
-
 TEST_F(DeploymentTest, IsPendingWithTheReasonUntilTheRelayAnswers) {
   relay_.Stop();
   const auto created = Create(Request({"n1"}));
@@ -263,23 +246,6 @@ TEST_F(DeploymentTest, JobThatTheRelayLostFails) {
   relay_.CutWatches();
   const v1::Deployment ended = AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_FAILED);
   EXPECT_TRUE(absl::StrContains(ended.problem(), "not found")) << ended.problem();
-}
-
-TEST_F(DeploymentTest, CommandOfAnotherSignerIsRefused) {
-  const auto request = Request({"n1"});
-  grpc::ClientContext context;
-  v1::Deployment answer;
-  const grpc::Status status =
-      v1::DeploymentService::NewStub(Connect(fleet_.Issue(UserIdentity{"mallory"})))
-          ->CreateDeployment(&context, request, &answer);
-  EXPECT_EQ(ReasonOf(FromGrpc(status)), "COMMAND_REFUSED");
-}
-
-// Otherwise it would take a place for as long.
-TEST_F(DeploymentTest, CommandForALaterDayIsRefused) {
-  v1::Command command = CommandOf(Request({"n1"}));
-  command.mutable_not_after()->set_seconds(absl::ToUnixSeconds(absl::Now() + absl::Hours(26)));
-  EXPECT_EQ(ReasonOf(Create(SignedRequest(command, {"n1"})).status()), "INVALID_COMMAND");
 }
 
 TEST_F(DeploymentTest, ListHasNoParameters) {

@@ -26,6 +26,7 @@
 #include "services/common/service/service_threads.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/jobs/audit_outbox.h"
+#include "services/jobs/command_ca.h"
 #include "services/jobs/conformance_service.h"
 #include "services/jobs/conformance_store.h"
 #include "services/jobs/content_service.h"
@@ -102,6 +103,7 @@ class Assembly : public JobsServer {
                     threads_.background()),
         relay_(config_.relay_targets, CredentialsFor(ServiceRole::kRelay), timers_,
                threads_.background()),
+        command_ca_([this] { return aggregator_.Get(); }, timers_, threads_.background()),
         runner_(
             {deployments_, [this] { return relay_.Get(); },
              [this](const std::string& creator) { return revocations_.list().Contains(creator); },
@@ -111,9 +113,10 @@ class Assembly : public JobsServer {
                [this](DeploymentOfCreator deployment) { runner_.Add(std::move(deployment)); },
                clock_, timers_, following_}),
         templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
-        deployment_service_(host_.Runtime(requests_), {documents_, deployments_, sources_,
-                                                       workspaces_, host_.Runtime(vault_calls_),
-                                                       runner_, conformance_, *reserve_, clock_}),
+        deployment_service_(
+            host_.Runtime(requests_),
+            {documents_, deployments_, sources_, workspaces_, host_.Runtime(vault_calls_), runner_,
+             conformance_, command_ca_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
         content_service_(host_.Runtime(content_calls_), *contents_, archives_->reader()),
         secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
@@ -190,6 +193,7 @@ class Assembly : public JobsServer {
   AuditOutbox audit_outbox_;
   ServiceChannel aggregator_;
   ServiceChannel relay_;
+  CommandCa command_ca_;
   DeploymentRunner runner_;
   LateOutcomes late_;
   TemplateService templates_;
@@ -235,6 +239,7 @@ absl::Status Assembly::Begin() {
                                                  runner_.HandleRevocations();
                                              },
                                              timers_, threads_.background());
+  command_ca_.Start();
   RETURN_IF_ERROR(runner_.Start());
   late_.Start();
   RETURN_IF_ERROR(Serve());

@@ -91,7 +91,7 @@ absl::Status NotTheRoot(std::string_view relay) {
 
 absl::Status NoCommandAuthority() {
   return WithRetryAfter(MakeError(absl::StatusCode::kUnavailable, "NO_COMMAND_AUTHORITY",
-                   "the relay has not received the command authority from the aggregator yet",
+                   "this service has not received the command authority from the aggregator yet",
                    "Try again in a moment."),
                         absl::Seconds(1));
 }

@@ -145,7 +145,7 @@ constexpr Row kTable[] = {
      {{{kOperators | Bit(Role::kGateway), Bit(Kind::kOwn)}}},
      kDirectOnly},
     {"/muster.v1.IdentityService/GetCommandRevocations",
-     {{{kOperators | Bit(Role::kRelay), Bit(Kind::kFleet)}}}},
+     {{{kOperators | Bit(Role::kRelay) | Bit(Role::kJobs), Bit(Kind::kFleet)}}}},
 
     // Nodes: tokens, enrolled nodes and labels. The holder of a token's key gets the certificate of
     // a node or relay, and a removed name can be taken with any token.

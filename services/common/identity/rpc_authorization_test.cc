@@ -75,7 +75,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.IdentityService/RevokeOperator", "o"},
     {"/muster.v1.IdentityService/ListOperators", "o"},
     {"/muster.v1.IdentityService/IssueCommandCertificate", "og"},
-    {"/muster.v1.IdentityService/GetCommandRevocations", "or"},
+    {"/muster.v1.IdentityService/GetCommandRevocations", "orj"},
     {"/muster.v1.JoinService/Join", "r"},
     {"/muster.v1.JoinService/Rejoin", "r"},
     {"/muster.v1.AttachService/Attach", "rn"},

@@ -12,6 +12,7 @@
 #include "muster/v1/deployments.grpc.pb.h"
 #include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/templates.grpc.pb.h"
+#include "services/common/base/error.h"
 #include "services/common/base/random_id.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/identity/signing_key.h"
@@ -102,8 +103,18 @@ absl::StatusOr<v1::DeploymentPlan> JobsFixture::Plan(const v1::PlanDeploymentReq
 }
 
 absl::StatusOr<v1::Deployment> JobsFixture::Create(const v1::CreateDeploymentRequest& request) {
-  return CallUnary<v1::DeploymentService>(Connect(fleet_.admin()),
-                                          &v1::DeploymentService::Stub::CreateDeployment, request);
+  return CreateAs(fleet_.admin(), request);
+}
+
+absl::StatusOr<v1::Deployment> JobsFixture::CreateAs(const TestIdentity& caller,
+                                                     const v1::CreateDeploymentRequest& request) {
+  absl::StatusOr<v1::Deployment> created;
+  EXPECT_TRUE(Await([&] {
+    created = CallUnary<v1::DeploymentService>(
+        Connect(caller), &v1::DeploymentService::Stub::CreateDeployment, request);
+    return ReasonOf(created.status()) != "NO_COMMAND_AUTHORITY";
+  }));
+  return created;
 }
 
 absl::StatusOr<v1::Deployment> JobsFixture::Get(const std::string& deployment) {
@@ -149,9 +160,7 @@ absl::StatusOr<v1::Deployment> JobsFixture::CreateAs(const TestIdentity& signer,
   v1::Command command = CommandOf(Request(nodes));
   command.set_job(RandomHex(16));
   command.mutable_container()->mutable_deployment()->set_deployment(RandomHex(16));
-  return CallUnary<v1::DeploymentService>(Connect(signer),
-                                          &v1::DeploymentService::Stub::CreateDeployment,
-                                          SignedRequest(signer, std::move(command), nodes));
+  return CreateAs(signer, SignedRequest(signer, std::move(command), nodes));
 }
 
 v1::CreateDeploymentRequest JobsFixture::SignedRequest(const TestIdentity& signer,

@@ -49,6 +49,9 @@ class JobsFixture : public ::testing::Test {
                                             const std::vector<std::string>& nodes);
   v1::CreateDeploymentRequest SignedRequest(const TestIdentity& signer, v1::Command command,
                                             const std::vector<std::string>& nodes);
+  // Calls the service as another operator, again until it knows the command authority.
+  absl::StatusOr<v1::Deployment> CreateAs(const TestIdentity& caller,
+                                          const v1::CreateDeploymentRequest& request);
   // Creates a deployment of "greet@1.0.0" with a new id as another operator.
   absl::StatusOr<v1::Deployment> CreateAs(const TestIdentity& signer,
                                           const std::vector<std::string>& nodes);

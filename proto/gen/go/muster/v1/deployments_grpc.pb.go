@@ -55,7 +55,9 @@ type DeploymentServiceClient interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_NAME),
 	// NOT_FOUND (SECRET_NOT_FOUND), FAILED_PRECONDITION (VAULT_NOT_CONFIGURED), PERMISSION_DENIED
-	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
+	// (COMMAND_REFUSED: the signature or its certificate is invalid, or it was signed by another than the caller),
+	// FAILED_PRECONDITION (COMMAND_EXPIRED), UNAVAILABLE (NO_COMMAND_AUTHORITY: the service does not know it yet),
+	// ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
 	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
 	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With a workspace: INVALID_ARGUMENT
@@ -163,7 +165,9 @@ type DeploymentServiceServer interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_NAME),
 	// NOT_FOUND (SECRET_NOT_FOUND), FAILED_PRECONDITION (VAULT_NOT_CONFIGURED), PERMISSION_DENIED
-	// (COMMAND_REFUSED: the signature is invalid, or it was signed by another than the caller), ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
+	// (COMMAND_REFUSED: the signature or its certificate is invalid, or it was signed by another than the caller),
+	// FAILED_PRECONDITION (COMMAND_EXPIRED), UNAVAILABLE (NO_COMMAND_AUTHORITY: the service does not know it yet),
+	// ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
 	// these documents), FAILED_PRECONDITION (NOT_CONFORMANT; CONTENT_MISSING: the content of a file is not stored; upload it
 	// by ContentService), RESOURCE_EXHAUSTED (TOO_MANY_DEPLOYMENTS, DISK_FULL). With a workspace: INVALID_ARGUMENT
