@@ -99,6 +99,11 @@ Json ToJson(const ContainerSpec& spec) {
 
 }  // namespace
 
+bool DockerEngine::has_answered() const {
+  MutexLock lock(mutex_);
+  return has_answered_;
+}
+
 absl::StatusOr<std::string> DockerEngine::PathOf(std::string_view call) {
   {
     MutexLock lock(mutex_);
@@ -120,6 +125,7 @@ absl::StatusOr<std::string> DockerEngine::PathOf(std::string_view call) {
   }
   MutexLock lock(mutex_);
   version_ = absl::StrCat("/v1.", std::min(minor, kNewestMinor));
+  has_answered_ = true;
   return absl::StrCat(version_, ToAbsl(call));
 }
 

@@ -89,6 +89,8 @@ class DockerEngine {
       : socket_(std::move(socket)), credentials_(std::move(credentials_file)) {}
 
   const std::string& socket() const { return socket_; }
+  // Returns whether a call was answered so far: the node has a daemon.
+  bool has_answered() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   absl::StatusOr<EngineInfo> GetInfo();
 
@@ -146,7 +148,8 @@ class DockerEngine {
 
   const std::string socket_;
   const RegistryCredentials credentials_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
   std::string version_ ABSL_GUARDED_BY(mutex_);  // "/v1.41"; empty until the daemon has answered
 };
 

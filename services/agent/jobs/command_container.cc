@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/agent/docker/daemon_start.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
@@ -25,6 +26,9 @@ constexpr int64_t kMostLog = int64_t{4} << 30;
 constexpr int64_t kMoreLog = int64_t{64} << 20;
 constexpr absl::Duration kReopenAfter = absl::Seconds(1);
 
+// A daemon that is restarted answers again within this time, mostly.
+constexpr absl::Duration kRestartsWithin = absl::Seconds(20);
+constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(200);
 // The agent notices the end of the daemon within this time.
 constexpr absl::Duration kNoticedWithin = absl::Seconds(1);
 // The daemon reports the end of a container some milliseconds before or after that of its output.
@@ -72,6 +76,19 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   return spec;
 }
 
+// A daemon that has answered before is probably being restarted, such as by an update.
+absl::StatusOr<ImageInfo> ProvideImage(const JobPlan& plan,
+                                       const CommandContainer::Options& options) {
+  const absl::Duration until = Now() + kRestartsWithin;
+  for (;;) {
+    auto image = options.engine.ProvideImage(plan.image, plan.time_limit, options.stopped);
+    const bool may_return = ReasonOf(image.status()) == "DOCKER_UNREACHABLE" &&
+                            options.engine.has_answered() && Now() < until;
+    if (!may_return || options.stopped()) return image;
+    absl::SleepFor(kAskAgainAfter);
+  }
+}
+
 }  // namespace
 
 std::string ContainerNameOf(const std::string& node, const std::string& job) {
@@ -83,8 +100,7 @@ CommandContainer::CommandContainer(Options options)
 
 absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
     const JobPlan& plan, Options options, const std::function<absl::Status()>& note) {
-  ASSIGN_OR_RETURN(const auto image,
-                   options.engine.ProvideImage(plan.image, plan.time_limit, options.stopped));
+  ASSIGN_OR_RETURN(const auto image, ProvideImage(plan, options));
   if (options.stopped()) return errors::ContainerNotStarted("it was stopped before the start");
   RETURN_IF_ERROR(note());
   std::unique_ptr<CommandContainer> container(new CommandContainer(std::move(options)));
@@ -113,7 +129,9 @@ absl::Status CommandContainer::StartNow() {
 }
 
 std::unique_ptr<RunningCommand> CommandContainer::Adopt(Options options) {
-  return std::unique_ptr<RunningCommand>(new CommandContainer(std::move(options)));
+  std::unique_ptr<CommandContainer> container(new CommandContainer(std::move(options)));
+  container->adopted_ = true;
+  return container;
 }
 
 ContainerOutputSink CommandContainer::Sink() {
@@ -173,7 +191,8 @@ void CommandContainer::ReadEnd() {
   }
   if (output_lost_.ok() && end_unseen_) {
     output_lost_ = errors::ContainerOutputLost(
-        "Docker was down when the container ended, and may have lost the end of it");
+        "Docker was down when the container ended, or was started again before this was read, and "
+        "may have lost the end of it");
   }
   end_.exit.exit_code = static_cast<int>(state->exit_code);
   end_.out_of_memory = state->out_of_memory;
@@ -223,10 +242,15 @@ void CommandContainer::NoteAnswer(const absl::StatusOr<ContainerState>& state) {
     if (!unreachable_since_) unreachable_since_ = absl::Now();
     return;
   }
-  if (!state.ok() || !unreachable_since_) return;
+  if (!state.ok()) return;
   if (state->ended() && state->finished) {
-    end_unseen_ = end_unseen_ || *state->finished >= *unreachable_since_ - kNoticedWithin;
+    const absl::Time end = *state->finished;
+    if (unreachable_since_ && end >= *unreachable_since_ - kNoticedWithin) end_unseen_ = true;
+    // Nobody knows whether Docker was down while no agent ran, but whether it was started since.
+    const auto started = adopted_ ? DaemonStartOf(options_.engine.socket()) : std::nullopt;
+    if (started && end <= *started + kNoticedWithin) end_unseen_ = true;
   }
+  adopted_ = false;
   unreachable_since_.reset();
 }
 

@@ -98,6 +98,7 @@ class CommandContainer final : public RunningCommand {
   std::optional<absl::Duration> give_up_at_;       // one of the streams has ended first
   std::optional<absl::Duration> unstarted_since_;  // when it was found created and not started
   bool removed_unstarted_ = false;
+  bool adopted_ = false;                            // and Docker has not answered since
   bool start_confirmed_ = false;                    // Docker has reported the start
   std::optional<absl::Time> unreachable_since_;     // the daemon, by the wall clock
   bool end_unseen_ = false;                         // the container ended while it was unreachable

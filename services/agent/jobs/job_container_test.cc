@@ -122,6 +122,16 @@ TEST_F(JobContainerTest, MissingImageAndDaemonAreReasons) {
   EXPECT_EQ(all.final.reason(), "DOCKER_UNREACHABLE");
 }
 
+TEST_F(JobContainerTest, CommandThatArrivesWhileDockerIsRestartedRuns) {
+  ASSERT_TRUE(engine_.GetInfo().ok());
+  docker_->Kill();
+  Start(PlanOf(docker_->image(), "echo ready"));
+  docker_->Start();  // takes longer than the first attempt
+  const Records all = Finish();
+  EXPECT_EQ(all.out, "ready\n");
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
+}
+
 // The container belongs to another agent with a copy of this node's identity, at the same daemon.
 TEST_F(JobContainerTest, ContainerOfAnotherAgentIsLeftAlone) {
   ContainerSpec spec;
@@ -199,6 +209,7 @@ TEST_F(JobContainerTest, ContainerThatEndedWithoutItsAgentIsReported) {
   const Records all = Run(job_->container()->plan);
   EXPECT_EQ(all.out, "ready\n" + std::string(100'000, 'x'));
   EXPECT_EQ(all.final.exit_code(), 9);
+  EXPECT_EQ(all.final.reason(), "");
 }
 
 TEST_F(JobContainerTest, ContainerThatSomebodyRemovedIsLost) {
@@ -232,6 +243,18 @@ TEST_F(JobContainerTest, EndWithoutTheDaemonIsReported) {
   ASSERT_TRUE(testing::Await([] { return !AnyProcessNames("last 7411"); }));
   docker_->Start();
   const Records all = Finish();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
+  EXPECT_EQ(all.final.exit_code(), 6);
+  EXPECT_EQ(all.final.reason(), "CONTAINER_OUTPUT_LOST") << all.out;
+}
+
+TEST_F(JobContainerTest, EndWithoutTheDaemonAndWithoutTheAgentIsReported) {
+  KillAgentOf("echo ready; sleep 2; echo last 7412; exit 6");
+  docker_->Kill();
+  ASSERT_TRUE(testing::Await([] { return !AnyProcessNames("last 7412"); }));
+  docker_->Start();
+  Recover();
+  const Records all = Run(job_->container()->plan);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
   EXPECT_EQ(all.final.exit_code(), 6);
   EXPECT_EQ(all.final.reason(), "CONTAINER_OUTPUT_LOST") << all.out;
