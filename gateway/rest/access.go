@@ -51,7 +51,7 @@ func (r roles) String() string {
 const deliverersAndOperators = deliverers | operator
 
 // callers are the roles that may call each method. The services decide about every call and its object, by the table in
-// services/common/identity/rpc_authorization.cc; this copy of it refuses a call before its body is read. A method
+// services/common/identity/rpc_table.cc; this copy of it refuses a call before its body is read. A method
 // without an entry may be called by no caller.
 var callers = map[string]roles{
 	musterv1.RunService_CreateRun_FullMethodName:                    operator,

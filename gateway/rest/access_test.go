@@ -12,7 +12,7 @@ import (
 	"muster.example/gateway/gen"
 )
 
-// policyRoles are the roles in services/common/identity/rpc_authorization.cc.
+// policyRoles are the roles in services/common/identity/rpc_table.cc.
 var policyRoles = map[string]roles{
 	"kOperators": operator, "Role::kOperator": operator, "Role::kAggregator": aggregator, "Role::kStatus": statusService,
 	"Role::kGateway": gateway, "Role::kRelay": relay, "Role::kJobs": jobs, "Role::kNode": node, "Role::kRunNode": runNode,
@@ -24,12 +24,12 @@ var policyRoles = map[string]roles{
 // policy returns the roles of each method, and `direct` for those that the gateway may not call for others.
 func policy(t *testing.T) map[string]roles {
 	t.Helper()
-	text, err := os.ReadFile("../../services/common/identity/rpc_authorization.cc")
+	text, err := os.ReadFile("../../services/common/identity/rpc_table.cc")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, _ := strings.Cut(string(text), "kTable[] = {")
-	table, _, _ = strings.Cut(table, "const Row* FindRow")
+	table, _, _ = strings.Cut(table, "}  // namespace")
 	all := map[string]roles{}
 	starts := regexp.MustCompile(`\{"(/muster\.v1\.[^"]+)"`).FindAllStringSubmatchIndex(table, -1)
 	for i, at := range starts {

@@ -42,7 +42,7 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 
 func (rawCodec) Name() string { return "proto" }
 
-// The roles of certificates, as in services/common/identity/rpc_authorization.cc, and the URI of one identity of each.
+// The roles of certificates, as in services/common/identity/rpc_table.cc, and the URI of one identity of each.
 // RUN stands for a run.
 var roleURIs = map[string]string{
 	"Operator": "user/walker", "Aggregator": "service/aggregator/walker", "Status": "service/status/walker",
@@ -233,12 +233,12 @@ var (
 	nameInTable = regexp.MustCompile(`\b(?:Role::|Kind::)?k[A-Z]\w*`)
 )
 
-// authorizationTable reads the table of services/common/identity/rpc_authorization.cc.
+// authorizationTable reads the table of services/common/identity/rpc_table.cc.
 func authorizationTable(t *testing.T) map[string]permission {
 	t.Helper()
-	text := string(must(os.ReadFile("../../services/common/identity/rpc_authorization.cc"))(t))
+	text := string(must(os.ReadFile("../../services/common/identity/rpc_table.cc"))(t))
 	_, text, _ = strings.Cut(text, "kTable[] = {")
-	text, _, _ = strings.Cut(text, "const Row* FindRow")
+	text, _, _ = strings.Cut(text, "}  // namespace")
 	text = regexp.MustCompile(`//.*`).ReplaceAllString(text, "")
 	rolesIn := func(of string) (roles []string) {
 		for _, name := range nameInTable.FindAllString(of, -1) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "services/agent/docker/daemon_start.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/error.h"
