@@ -95,11 +95,12 @@ TEST_F(RecordSenderTest, JobsAreServedInTurnAndRefusalsFirst) {
   Ack("b", 2);
   sender_.AddRefusal("c", Final());
   EXPECT_EQ(Next(), "c:1! a:3 a:4 a:5 a:6 b:3 b:4 b:5 b:6");
-  Ack("a", 4);
   Ack("a", 6, "n2");  // of another node
+  EXPECT_EQ(Next(), "");
+  Ack("a", 6);
   EXPECT_EQ(Next(), "a:7 a:8");
   sender_.Rewind();
-  EXPECT_EQ(Next(), "c:1! b:3 b:4 a:5");
+  EXPECT_EQ(Next(), "c:1! b:3 b:4 a:7 a:8");
 }
 
 TEST_F(RecordSenderTest, RemovedJobIsNotServed) {

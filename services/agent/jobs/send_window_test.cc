@@ -6,7 +6,7 @@ namespace muster {
 namespace {
 
 constexpr absl::Duration kFast = absl::Milliseconds(100);
-constexpr absl::Duration kLate = kFast + absl::Seconds(1);
+constexpr absl::Duration kLate = absl::Milliseconds(1'100);
 
 // Acks all bytes of a full window.
 void AckFull(SendWindow& window, absl::Duration delay) {
