@@ -119,6 +119,17 @@ TEST_F(ScrubberTest, DamageIsCounted) {
   EXPECT_NE(metrics_->Text().find("\nmuster_damaged_results 1\n"), std::string::npos);
 }
 
+TEST_F(ScrubberTest, DeclinedResultIsNotRequestedAgain) {
+  Damage();
+  Start();
+  Run(absl::Seconds(20));
+  const DeclineRedelivery declined{.key = KeyOf("bad"), .reason = "not kept"};
+  ASSERT_TRUE(harness_.state().ApplyAndWait(declined)->declined);
+  Run(absl::Hours(25), absl::Minutes(1));
+  EXPECT_EQ(Bytes(), 2 * (kWholePass + 7));
+  EXPECT_EQ(harness_.state().RequestedRedeliveries(kRun, "", 1)->items.size(), 0u);
+}
+
 TEST_F(ScrubberTest, RestartDoesNotBeginAnotherPass) {
   Start();
   Run(absl::Seconds(20));
