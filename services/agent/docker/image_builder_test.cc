@@ -136,6 +136,23 @@ TEST_F(ImageBuilderTest, PushWithoutCredentialsIsRefused) {
   EXPECT_EQ(builder_.Remove(kJob), absl::OkStatus());
 }
 
+TEST_F(ImageBuilderTest, RegistryThatReturnsAnotherImageThanWasPushedIsReported) {
+  const testing::TestRegistry registry;
+  const BuiltImageName other{registry.address() + "/web", kJob};
+  ASSERT_TRUE(Build(other.repository).ok());
+  const auto digest = builder_.Push(other, call_);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  files_.files[0].set_content("#!/bin/sh\necho changed\n");
+  const BuiltImageName name{other.repository, std::string(32, 'b')};
+  ASSERT_TRUE(builder_.Build(Recipe(docker_->image()), files_, name, call_).ok());
+  ImageBuilder::Call call = call_;
+  call.output = [&](std::string_view text) {
+    if (text.find("digest: sha256:") != text.npos) registry.MoveTag("web", name.tag(), *digest);
+  };
+  EXPECT_EQ(ReasonOf(builder_.Push(name, call).status()), "IMAGE_DIGEST_DIFFERS");
+  EXPECT_EQ(builder_.Remove(kJob), absl::OkStatus());
+}
+
 TEST_F(ImageBuilderTest, MissingBaseFailsTheBuildAndLeavesNothing) {
   const absl::Status built = builder_.Build(Recipe("sha256:" + std::string(64, '0')), files_,
                                             {"r.example/web", kJob}, call_);

@@ -76,6 +76,14 @@ std::string TestRegistry::Credentials() const {
                       absl::Base64Escape(absl::StrCat("muster:", kPassword)), R"("}}})");
 }
 
+void TestRegistry::MoveTag(const std::string& path, const std::string& tag,
+                           const std::string& digest) const {
+  const std::string link = absl::StrCat(folder_, "/images/docker/registry/v2/repositories/", path,
+                                        "/_manifests/tags/", tag, "/current/link");
+  ASSERT_TRUE(std::filesystem::exists(link)) << link;
+  ASSERT_TRUE(WriteFileAtomically(link, digest).ok());
+}
+
 SilentRegistry::SilentRegistry() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;

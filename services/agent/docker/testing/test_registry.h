@@ -24,6 +24,8 @@ class TestRegistry {
   const std::string& address() const { return address_; }
   // Returns a file of credentials for it, as RegistryCredentials reads it.
   std::string Credentials() const;
+  // Gives a tag of `path` ("templates/web") to another stored image.
+  void MoveTag(const std::string& path, const std::string& tag, const std::string& digest) const;
 
  private:
   std::string folder_;
