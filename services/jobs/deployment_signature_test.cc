@@ -79,9 +79,9 @@ TEST_F(DeploymentSignatureTest, RepeatedCallAfterTheTimeOfItsCommandReturnsTheSt
   ToProto(absl::Now() - absl::Hours(1), command.mutable_not_before());
   const auto request = SignedRequest(command, {"n1"});
   ASSERT_TRUE(Create(request).ok());
-  command.set_job(RandomHex(16));
-  command.mutable_container()->mutable_deployment()->set_deployment(RandomHex(16));
   ASSERT_TRUE(testing::Await([&] {
+    command.set_job(RandomHex(16));
+    command.mutable_container()->mutable_deployment()->set_deployment(RandomHex(16));
     return ReasonOf(Create(SignedRequest(command, {"n1"})).status()) == "COMMAND_EXPIRED";
   }));
   EXPECT_TRUE(Create(request).ok());
