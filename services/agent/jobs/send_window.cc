@@ -16,6 +16,8 @@ constexpr absl::Duration kQueue = absl::Milliseconds(250);
 void SendWindow::HandleAck(int64_t bytes, absl::Duration delay) {
   fastest_ = std::min(fastest_, delay);
   const absl::Duration queued = delay - fastest_;
+  // So little output makes no queue: the path has become longer, or is shared.
+  if (size_ == kMin) fastest_ += queued / 8;
   const bool was_full = std::exchange(full_, false);
   // By as much as was acked: it doubles, or halves, once per round trip.
   if (queued > kQueue) {

@@ -28,7 +28,7 @@ TEST(SendWindowTest, ShrinksWhenAcksComeLateDownToItsLimit) {
   for (int i = 0; i < 3; ++i) AckFull(window, kFast);
   window.HandleAck(window.size() / 2, kLate);
   EXPECT_EQ(window.size(), 4 * SendWindow::kMin);
-  for (int i = 0; i < 10; ++i) AckFull(window, kLate);
+  AckFull(window, kLate);
   EXPECT_EQ(window.size(), SendWindow::kMin);
 }
 
@@ -37,6 +37,16 @@ TEST(SendWindowTest, KeepsItsSizeBetweenBoth) {
   AckFull(window, kFast);
   AckFull(window, kFast + absl::Milliseconds(150));
   EXPECT_EQ(window.size(), 2 * SendWindow::kMin);
+}
+
+TEST(SendWindowTest, LearnsThatThePathHasBecomeLonger) {
+  SendWindow window;
+  AckFull(window, kFast);
+  for (int i = 0; i < 50; ++i) AckFull(window, kLate);
+  EXPECT_EQ(window.size(), SendWindow::kMax);
+  AckFull(window, kFast);
+  AckFull(window, kLate);
+  EXPECT_LT(window.size(), SendWindow::kMax) << "it was a queue";
 }
 
 TEST(SendWindowTest, DoesNotGrowWhileItIsNotFull) {
