@@ -144,13 +144,16 @@ TEST_F(ImageBuilderTest, RegistryThatReturnsAnotherImageThanWasPushedIsReported)
   ASSERT_TRUE(digest.ok()) << digest.status();
   files_.files[0].set_content("#!/bin/sh\necho changed\n");
   const BuiltImageName name{other.repository, std::string(32, 'b')};
-  ASSERT_TRUE(builder_.Build(Recipe(docker_->image()), files_, name, call_).ok());
+  ImageRecipe recipe = Recipe(docker_->image());
+  recipe.labels[std::string(kBuildJobLabel)] = name.job;
+  ASSERT_TRUE(builder_.Build(recipe, files_, name, call_).ok());
   ImageBuilder::Call call = call_;
   call.output = [&](std::string_view text) {
     if (text.find("digest: sha256:") != text.npos) registry.MoveTag("web", name.tag(), *digest);
   };
   EXPECT_EQ(ReasonOf(builder_.Push(name, call).status()), "IMAGE_DIGEST_DIFFERS");
   EXPECT_EQ(builder_.Remove(kJob), absl::OkStatus());
+  EXPECT_EQ(builder_.Remove(name.job), absl::OkStatus());
 }
 
 TEST_F(ImageBuilderTest, MissingBaseFailsTheBuildAndLeavesNothing) {
