@@ -33,8 +33,12 @@ constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
 class OutputReader {
  public:
   // The folder may be invalid: then no output was written.
-  OutputReader(UniqueFd folder, bool requires_outputs, WrittenOutputs* written)
-      : folder_(std::move(folder)), requires_outputs_(requires_outputs), written_(*written) {}
+  OutputReader(UniqueFd folder, bool requires_outputs,
+               const std::function<bool(std::string_view)>& holds_secret, WrittenOutputs* written)
+      : folder_(std::move(folder)),
+        requires_outputs_(requires_outputs),
+        holds_secret_(holds_secret),
+        written_(*written) {}
 
   void Read(const Output& output) {
     const std::optional<std::string> content = Content(output.name);
@@ -45,6 +49,10 @@ class OutputReader {
     }
     const std::optional<Json> value = ValueOf(output.name, *content);
     if (!value) return;
+    // Before the faults of the schema, which show the beginning of a value.
+    if (!output.sensitive && HoldsSecret(*content, *value)) {
+      return Problem(output.name, "contains the value of a secret; declare it sensitive");
+    }
     const std::vector<std::string> faults = output.schema.Validate(*value, output.name);
     for (const std::string& fault : faults) {
       if (output.sensitive) return Problem(output.name, "the schema does not admit the value");
@@ -66,6 +74,10 @@ class OutputReader {
  private:
   void Problem(const std::string& name, std::string_view what) {
     written_.problems.push_back(absl::StrCat(name, ": ", std::string(what)));
+  }
+
+  bool HoldsSecret(const std::string& content, const Json& value) const {
+    return holds_secret_ && (holds_secret_(content) || holds_secret_(ExactJsonText(value)));
   }
 
   // Returns nothing for a missing file, and for one that cannot be read: then faulty_ is set.
@@ -123,6 +135,7 @@ class OutputReader {
 
   const UniqueFd folder_;
   const bool requires_outputs_;
+  const std::function<bool(std::string_view)>& holds_secret_;
   WrittenOutputs& written_;
   size_t read_ = 0;   // bytes of files
   size_t bytes_ = 0;  // of names and values
@@ -172,8 +185,9 @@ absl::Status DeploymentState::Remove(bool with_unsaved) const {
   return status;
 }
 
-WrittenOutputs DeploymentState::ReadOutputs(const std::map<std::string, const Output*>& declared,
-                                            bool requires_outputs) const {
+WrittenOutputs DeploymentState::ReadOutputs(
+    const std::map<std::string, const Output*>& declared, bool requires_outputs,
+    const std::function<bool(std::string_view)>& holds_secret) const {
   constexpr int kFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   WrittenOutputs written;
   const UniqueFd state(open(folder_.c_str(), kFolder));
@@ -182,7 +196,7 @@ WrittenOutputs DeploymentState::ReadOutputs(const std::map<std::string, const Ou
     written.problems.push_back("/state/outputs is not a folder that the agent may read");
     return written;
   }
-  OutputReader reader(std::move(outputs), requires_outputs, &written);
+  OutputReader reader(std::move(outputs), requires_outputs, holds_secret, &written);
   for (const auto& [name, output] : declared) reader.Read(*output);
   reader.Finish();
   return written;

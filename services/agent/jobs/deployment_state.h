@@ -13,6 +13,7 @@
 
 #include <google/protobuf/repeated_field.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -67,9 +68,11 @@ class DeploymentState {
 
   // Reads the outputs of an ended container. A file with JSON is this value, another one is its
   // text without one line break at its end. The problems contain no sensitive values. Unless
-  // `requires_outputs`, a required one may be missing.
+  // `requires_outputs`, a required one may be missing. An output that is not sensitive and for
+  // which `holds_secret` returns true is a problem, which does not show it.
   WrittenOutputs ReadOutputs(const std::map<std::string, const Output*>& declared,
-                             bool requires_outputs = true) const;
+                             bool requires_outputs = true,
+                             const std::function<bool(std::string_view)>& holds_secret = {}) const;
 
   // Removes the folders, as RemoveUntrusted does; an unsaved workspace only if `with_unsaved`.
   absl::Status Remove(bool with_unsaved = false) const;

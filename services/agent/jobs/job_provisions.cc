@@ -96,9 +96,14 @@ WrittenOutputs JobProvisions::ReadOutputs() const {
   const auto deployment = folder_.ReadDeployment();
   const auto resolved = deployment.ok() ? ResolveDeployment(*deployment) : deployment.status();
   if (!resolved.ok()) return {.problems = {std::string(resolved.status().message())}};
-  WrittenOutputs written = state_->ReadOutputs(resolved->outputs(), resolved->requires_outputs());
-  if (secrets_ != nullptr) secrets_->CheckOutputs(&written);
-  return written;
+  if (secrets_ == nullptr) {
+    return state_->ReadOutputs(resolved->outputs(), resolved->requires_outputs());
+  }
+  if (secrets_->lost()) {
+    return {.problems = {"they may contain secrets, which the node does not have any more"}};
+  }
+  return state_->ReadOutputs(resolved->outputs(), resolved->requires_outputs(),
+                             [this](std::string_view text) { return secrets_->AnyIn(text); });
 }
 
 void JobProvisions::RemoveSecrets() {

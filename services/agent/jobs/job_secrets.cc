@@ -125,19 +125,6 @@ void JobSecrets::Finish(OutputRedactor::Sink sink) {
   if (redactor_ != nullptr) redactor_->Finish(sink);
 }
 
-void JobSecrets::CheckOutputs(WrittenOutputs* written) const {
-  if (redactor_ == nullptr) {
-    written->problems = {"they may contain secrets, which the node does not have any more"};
-    return;
-  }
-  for (const auto& output : written->outputs.outputs()) {
-    if (redactor_->Redact(output.value()) == output.value()) continue;
-    written->problems.push_back(
-        absl::StrCat(output.name(), ": contains the value of a secret; declare it sensitive"));
-  }
-  for (std::string& problem : written->problems) problem = redactor_->Redact(problem);
-}
-
 void JobSecrets::Remove() {
   vault_.reset();
   if (host_.folders == nullptr) return;

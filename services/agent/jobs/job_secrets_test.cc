@@ -37,12 +37,13 @@ class TestSource final : public SecretSource {
     value.set_name("db");
     value.set_secret(secret);
     value.set_version(3);
-    value.set_value(absl::StrCat(kValue, "\n"));
+    value.set_value(absl::StrCat(text, "\n"));
     return values;
   }
 
   absl::Status failure;
   std::string secret = "prod/db";
+  std::string text = kValue;
   int fetches = 0;
 };
 
@@ -64,7 +65,9 @@ v1::SignedCommand DeploymentOf(const std::string& image) {
   deployment.set_action("deploy");
   deployment.set_type_document(absl::StrCat(
       "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
-      image, "\noutputs:\n  url: {}\nsecrets:\n  db: {required: true}\n"));
+      image,
+      "\noutputs:\n  url: {}\n  short: {schema: {type: string, maxLength: 3}}\nsecrets:\n  db: "
+      "{required: true}\n"));
   auto& secret = *deployment.add_secrets();
   secret.set_name("db");
   secret.set_secret("prod/db");
@@ -169,6 +172,16 @@ TEST_F(JobSecretsTest, OutputFileWithAValueIsAFailure) {
   EXPECT_EQ(all.outputs.size(), 0u);
   EXPECT_EQ(all.final.reason(), "OUTPUTS_INVALID");
   EXPECT_THAT(all.final.detail(), HasSubstr("url: contains the value of a secret"));
+  ExpectNothingLeft();
+}
+
+// The schema has a fault for the file, which would show its beginning.
+TEST_F(JobSecretsTest, OutputFileWithALongValueIsNotShown) {
+  Source().text = "begin-" + std::string(90, 'x') + "-end";
+  const Records all = Run(Plan("cat /secrets/db >/state/outputs/short"));
+  EXPECT_EQ(all.final.reason(), "OUTPUTS_INVALID");
+  EXPECT_EQ(all.final.detail().find("begin"), std::string::npos) << all.final.detail();
+  EXPECT_THAT(all.final.detail(), HasSubstr("short: contains the value of a secret"));
   ExpectNothingLeft();
 }
 
