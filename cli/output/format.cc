@@ -122,20 +122,6 @@ std::string DamageText(int64_t damaged) {
 
 std::string Hex(std::string_view bytes) { return absl::BytesToHexString(ToAbsl(bytes)); }
 
-std::string Printable(std::string_view text) {
-  std::string out;
-  while (!text.empty()) {
-    const size_t length = PrintableLength(text);
-    if (length > 0) {
-      out.append(text.substr(0, length));
-    } else {
-      out.push_back(text.front() == '\n' || text.front() == '\t' ? ' ' : '?');
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return out;
-}
-
 std::string JoinLines(std::string_view text) {
   std::string out;
   for (const absl::string_view line : absl::StrSplit(ToAbsl(text), '\n', absl::SkipWhitespace())) {

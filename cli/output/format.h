@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "services/common/base/printable.h"
 
 namespace muster::cli {
 
@@ -40,9 +41,8 @@ std::string MoreText(int64_t all, size_t shown);
 // Returns lower-case hexadecimal.
 std::string Hex(std::string_view bytes);
 
-// Replaces every terminal control character in `text` by '?', and newlines and tabs by spaces. Use
-// it for all text of other machines: names of nodes, messages of plugins.
-std::string Printable(std::string_view text);
+// For all text of other machines: names of nodes, messages of plugins.
+using muster::Printable;
 
 // Returns the lines of `text` as sentences of one line.
 std::string JoinLines(std::string_view text);

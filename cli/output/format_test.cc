@@ -65,13 +65,6 @@ TEST(JoinLinesTest, LinesBecomeSentences) {
   EXPECT_EQ(JoinLines(""), "");
 }
 
-TEST(PrintableTest, ControlCharactersAreReplaced) {
-  EXPECT_EQ(Printable("na\x1b[31mme"), "na?[31mme");
-  EXPECT_EQ(Printable("two\nlines"), "two lines");
-  EXPECT_EQ(Printable("Knoten-\xc3\xa4"), "Knoten-\xc3\xa4");
-  EXPECT_EQ(Printable("\xff"), "?");
-}
-
 TEST(ClipTest, LongTextIsCutBetweenCharacters) {
   EXPECT_EQ(Clip("hostfacts", 9), "hostfacts");
   EXPECT_EQ(Clip("hostfacts", 8), "hostf...");

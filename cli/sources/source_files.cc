@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/printable.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/text_values.h"
@@ -21,8 +22,8 @@ constexpr size_t kMostShown = 300;
 
 absl::Status SourceFiles::Refuse(std::string_view path, std::string_view why,
                                  std::string_view next_step) const {
-  const std::string clean = CleanUtf8(path);
-  return errors::SourceRefused(source_, CutUtf8(clean, kMostShown), why, next_step);
+  const std::string shown = Printable(path);
+  return errors::SourceRefused(source_, CutUtf8(shown, kMostShown), why, next_step);
 }
 
 absl::Status SourceFiles::CheckEntry(std::string_view path) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "services/common/base/printable.h"
 #include "services/common/base/sha256.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/utf8.h"
@@ -28,7 +29,7 @@ bool IsPrintable(std::string_view text) {
 }
 
 absl::Status Refuse(std::string_view path, std::string_view why) {
-  return errors::InvalidFiles(absl::StrCat("\"", CleanUtf8(path), "\" ", ToAbsl(why)));
+  return errors::InvalidFiles(absl::StrCat("\"", Printable(path), "\" ", ToAbsl(why)));
 }
 
 // Returns why the content is not as Command.File of jobs.proto describes it; empty if it is.

@@ -19,6 +19,15 @@ absl::Status CheckNodeInfo(const v1::NodeInfo& info) {
   if (info.adapters_size() > kMaxAdapters) {
     return errors::InvalidAttachment("a node has more than 4 adapters");
   }
+  for (int i = 1; i < info.adapters_size(); ++i) {
+    if (info.adapters(i - 1).name() >= info.adapters(i).name()) {
+      return errors::InvalidAttachment(
+          "the adapters of a node are not in the order of their names");
+    }
+  }
+  if (info.free_bytes() < 0 || info.free_bytes() > info.total_bytes()) {
+    return errors::InvalidAttachment("a node has more free space than space");
+  }
   return absl::OkStatus();
 }
 

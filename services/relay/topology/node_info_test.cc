@@ -15,6 +15,7 @@ v1::AttachRequest InfoOf(int64_t free_bytes) {
   v1::AttachRequest message;
   v1::NodeInfo& info = *message.mutable_info();
   info.set_free_bytes(free_bytes);
+  info.set_total_bytes(100);
   info.add_adapters()->set_name("docker");
   return message;
 }
@@ -48,12 +49,14 @@ TEST_F(NodeInfoTest, LastInfoIsKnownAlsoAfterTheEndAndTheNextStart) {
   EXPECT_EQ(FreeBytes("n1"), 8);
 }
 
-TEST_F(NodeInfoTest, InfoThatIsTooLargeEndsTheStream) {
+TEST_F(NodeInfoTest, InfoThatIsTooLargeOrMakesNoSenseEndsTheStream) {
   v1::AttachRequest large = InfoOf(1);
   large.mutable_info()->set_version(std::string(1024, 'x'));
   v1::AttachRequest many = InfoOf(1);
   for (int i = 0; i < 4; ++i) many.mutable_info()->add_adapters();
-  for (const v1::AttachRequest& message : {large, many}) {
+  v1::AttachRequest twice = InfoOf(1);
+  twice.mutable_info()->add_adapters()->set_name("docker");
+  for (const v1::AttachRequest& message : {large, many, twice, InfoOf(101), InfoOf(-1)}) {
     const testing::Child child = Attach(NodeIdentity{"n1"});
     child.session->HandleMessage(message);
     ASSERT_TRUE(child.stream->end);
@@ -70,6 +73,7 @@ TEST_F(NodeInfoTest, ParentOfTheRelayKnowsIt) {
   relay.DequeueChanges(10, /*all=*/false);
   auto info = std::make_shared<v1::NodeInfo>();
   info->set_free_bytes(5);
+  info->set_total_bytes(10);
   relay.SetInfo("n1", link.get(), info);
   const auto update = relay.DequeueChanges(10, /*all=*/false);
   ASSERT_EQ(update.descendants_size(), 1);
@@ -87,6 +91,7 @@ TEST_F(NodeInfoTest, ParentOfTheRelayKnowsIt) {
   descendant.set_relay("r1");
   descendant.set_attached(true);
   descendant.mutable_info()->set_free_bytes(5);
+  descendant.mutable_info()->set_total_bytes(10);
   Deliver(child, message);
   EXPECT_EQ(FreeBytes("n1"), 5);
   descendant.mutable_info()->set_version(std::string(1024, 'x'));
