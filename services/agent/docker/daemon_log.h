@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <utility>
 
 #include "services/common/base/crc32c.h"
 
@@ -13,32 +15,45 @@ namespace muster {
 
 // The bytes of one stream as the driver `local` stores them: it splits lines after 16 KiB, and
 // drops the line break of a line whose length is a multiple of that (measured with Docker 20.10 and
-// 24). Not thread-safe.
+// 24). A daemon that is killed loses the part of a line that it has not stored yet. Not
+// thread-safe. Memory: 16 KiB.
 class DaemonLogBytes {
  public:
   // Adds bytes of the stream.
   void Add(std::string_view data) {
     size_t kept = 0;
+    size_t stored = 0;  // the end of the last entry of the log
     for (size_t at = 0; at < data.size();) {
-      const size_t end = data.find('\n', at);
-      if (end == std::string_view::npos) {
-        line_ += data.size() - at;
-        break;
-      }
+      const size_t end = std::min(data.find('\n', at), data.size());
       line_ += end - at;
-      if (line_ > 0 && line_ % kPiece == 0) {
-        Keep(data.substr(kept, end - kept));
-        kept = end + 1;
-      }
-      line_ = 0;
+      const size_t part = line_ % kPiece;
+      if (part < end - at) stored = end - part;
       at = end + 1;
+      if (end == data.size()) break;
+      if (line_ > 0 && part == 0) {  // the line break is dropped
+        KeepStored(data.substr(kept, end - kept));
+        kept = at;
+      }
+      stored = at;
+      line_ = 0;
     }
-    Keep(data.substr(kept));
+    if (stored > kept) {
+      KeepStored(data.substr(kept, stored - kept));
+      kept = stored;
+    }
+    data.remove_prefix(std::min(kept, data.size()));
+    Keep(data);
+    part_.append(data);
   }
 
   int64_t bytes() const { return bytes_; }
   // Returns the CRC32C of the bytes.
   uint32_t crc() const { return crc_; }
+
+  // The bytes that the daemon has stored in any case, and those after them.
+  int64_t stored_bytes() const { return bytes_ - static_cast<int64_t>(part_.size()); }
+  uint32_t stored_crc() const { return stored_crc_; }
+  const std::string& part() const { return part_; }
 
  private:
   static constexpr size_t kPiece = size_t{16} << 10;
@@ -48,34 +63,64 @@ class DaemonLogBytes {
     crc_ = ExtendCrc32c(crc_, data);
   }
 
+  // Keeps the end of an entry of the log.
+  void KeepStored(std::string_view data) {
+    Keep(data);
+    stored_crc_ = crc_;
+    part_.clear();
+  }
+
   int64_t bytes_ = 0;
   uint32_t crc_ = 0;
   size_t line_ = 0;  // bytes since the last line break
+  uint32_t stored_crc_ = 0;
+  std::string part_;  // of a line; less than a piece
 };
 
 // The part of a stream that was received before its log is read from the first byte on. A full log
-// loses its beginning, so the content is compared. Not thread-safe.
+// loses its beginning, so the content is compared. A part of a line that the log lacks was lost
+// with its daemon: what comes in its place is new. Not thread-safe.
 class ReceivedBytes {
  public:
   ReceivedBytes() = default;
   explicit ReceivedBytes(const DaemonLogBytes& received)
-      : left_(received.bytes()), crc_(received.crc()) {}
+      : left_(received.stored_bytes()), crc_(received.stored_crc()), part_(received.part()) {}
 
-  // Returns the part of the next bytes of the log that was not received.
+  // Returns the part of the next bytes of the log that was not received. Valid until the next call,
+  // and as long as `data`.
   std::string_view Skip(std::string_view data) {
     const size_t again = std::min(data.size(), static_cast<size_t>(left_));
     found_ = ExtendCrc32c(found_, data.substr(0, again));
     left_ -= static_cast<int64_t>(again);
-    return data.substr(again);
+    data.remove_prefix(again);
+    if (matched_ == part_.size() || data.empty()) return data;
+    const size_t n = std::min(data.size(), part_.size() - matched_);
+    if (data.substr(0, n) == std::string_view(part_).substr(matched_, n)) {
+      matched_ += n;
+      return data.substr(n);
+    }
+    new_ = part_.substr(0, matched_).append(data);
+    absent_ = static_cast<int64_t>(std::exchange(part_, std::string()).size());
+    matched_ = 0;
+    return new_;
   }
 
   // Returns whether the log, once it was read, did not begin with the received bytes.
-  bool missing() const { return left_ > 0 || found_ != crc_; }
+  bool missing() const {
+    return left_ > 0 || found_ != crc_ || (matched_ > 0 && matched_ < part_.size());
+  }
+
+  // Returns how many received bytes the log, once it was read, lacks at its end.
+  int64_t absent() const { return absent_ + static_cast<int64_t>(part_.size() - matched_); }
 
  private:
   int64_t left_ = 0;
   uint32_t crc_ = 0;
   uint32_t found_ = 0;
+  std::string part_;    // expected after them
+  size_t matched_ = 0;  // of its bytes
+  int64_t absent_ = 0;
+  std::string new_;
 };
 
 // The daemon splits a log into files of the same size, and removes the oldest file when one more

@@ -36,6 +36,46 @@ TEST(ReceivedBytesTest, BytesAfterTheReceivedOnesAreNew) {
   EXPECT_FALSE(ReceivedBytes().missing());
 }
 
+TEST(DaemonLogBytesTest, PartOfALineIsNotStored) {
+  const std::string piece(kPiece, 'x');
+  EXPECT_EQ(BytesOf("ab\ncd").part(), "cd");
+  EXPECT_EQ(BytesOf("ab\ncd").stored_bytes(), 3);
+  EXPECT_EQ(BytesOf("ab\ncd").stored_crc(), Crc32c("ab\n"));
+  EXPECT_EQ(BytesOf("ab\n").part(), "");
+  EXPECT_EQ(BytesOf(piece).part(), "");
+  EXPECT_EQ(BytesOf(piece + "\n").part(), "");
+  EXPECT_EQ(BytesOf(piece + "\nc").part(), "c");
+  EXPECT_EQ(BytesOf(piece + "\nc").stored_crc(), Crc32c(piece));
+  EXPECT_EQ(BytesOf("a\n" + piece + piece + "bc").part(), "bc");
+  DaemonLogBytes bytes = BytesOf("a\nb");
+  bytes.Add("c");
+  EXPECT_EQ(bytes.part(), "bc");
+  bytes.Add(std::string(kPiece, 'y'));
+  EXPECT_EQ(bytes.part(), "yy");
+  EXPECT_EQ(bytes.stored_bytes(), 2 + static_cast<int64_t>(kPiece));
+  bytes.Add("\nd");
+  EXPECT_EQ(bytes.part(), "d");
+  EXPECT_EQ(bytes.crc(), Crc32c("a\nbc" + std::string(kPiece, 'y') + "\nd"));
+}
+
+TEST(ReceivedBytesTest, PartOfALineThatTheLogLacksIsNotSkipped) {
+  ReceivedBytes lost(BytesOf("a\nsuper"));
+  EXPECT_EQ(lost.Skip("a\n"), "");
+  EXPECT_FALSE(lost.missing());
+  EXPECT_EQ(lost.absent(), 5) << "the container may have ended with it";
+  EXPECT_EQ(lost.Skip("su"), "");
+  EXPECT_TRUE(lost.missing());
+  EXPECT_EQ(lost.Skip("m\n"), "sum\n");
+  EXPECT_EQ(lost.Skip("next\n"), "next\n");
+  EXPECT_FALSE(lost.missing());
+  EXPECT_EQ(lost.absent(), 5);
+  ReceivedBytes whole(BytesOf("a\nsuper"));
+  EXPECT_EQ(whole.Skip("a\nsup"), "");
+  EXPECT_EQ(whole.Skip("er\nnext"), "\nnext");
+  EXPECT_FALSE(whole.missing());
+  EXPECT_EQ(whole.absent(), 0);
+}
+
 TEST(ReceivedBytesTest, OtherBeginningOfTheLogIsMissing) {
   ReceivedBytes received(BytesOf("abc\n"));
   EXPECT_EQ(received.Skip("abd\nmore"), "more");

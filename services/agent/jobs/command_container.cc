@@ -188,7 +188,7 @@ void CommandContainer::ReadEnd() {
   const auto state = options_.engine.InspectContainer(name_);
   if (!state.ok() || !state->ended()) return Lose(kReopenAfter);
   if (output_lost_.ok() && streams_ != nullptr && streams_->missing()) {
-    output_lost_ = errors::ContainerOutputLost("the log is full and may have lost its beginning");
+    output_lost_ = errors::ContainerOutputLost("Docker's log is full or differs from what was received: bytes may be missing or doubled");
   }
   if (output_lost_.ok() && end_unseen_) {
     output_lost_ = errors::ContainerOutputLost(

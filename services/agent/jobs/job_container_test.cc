@@ -1,4 +1,6 @@
 // A real Docker daemon; the test reads the outbox as the root relay does.
+#include <signal.h>
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -233,6 +235,21 @@ TEST_F(JobContainerTest, KillOfTheDaemonLosesNoOutput) {
   EXPECT_EQ(all.out, want);
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_EXITED);
   EXPECT_EQ(all.final.exit_code(), 6);
+}
+
+// The daemon stores whole lines.
+TEST_F(JobContainerTest, PartOfALineThatAKilledDaemonHadIsNotLost) {
+  Start(PlanOf(
+      docker_->image(),
+      "trap go=1 USR1; printf begin; until [ $go ]; do sleep 0.1; done; printf 'middle\\n'"));
+  ASSERT_TRUE(testing::Await([&] { return job_->log()->content().out.bytes == 5; }));
+  docker_->Kill();
+  docker_->Start();
+  ASSERT_TRUE(engine_.SignalContainer(ContainerNameOf("n1", kJob), SIGUSR1).ok());
+  const Records all = Finish();
+  EXPECT_EQ(all.out, "beginmiddle\n");
+  EXPECT_EQ(all.final.stdout_bytes(), 12);
+  EXPECT_EQ(all.final.reason(), "");
 }
 
 // Nothing has copied what the container wrote last.

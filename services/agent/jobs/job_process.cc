@@ -304,7 +304,7 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
   if (lost.ok() && provisions_.secrets_lost()) {
     lost = errors::ContainerOutputLost("the node has lost the secrets that are masked in it");
   }
-  if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("the log lost its beginning");
+  if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("Docker's log differs from what was received");
   v1::JobRecord record = end.out_of_memory ? OutOfMemoryFinal(plan_)
                                            : FinalRecord(v1::JOB_OUTCOME_EXITED, ReasonOf(lost),
                                                          ToStd(lost.message()));

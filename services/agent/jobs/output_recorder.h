@@ -40,7 +40,9 @@ class OutputRecorder {
   // Returns whether the output that came again did not begin with the stored output.
   bool missing() const { return streams_[0].stored.missing() || streams_[1].stored.missing(); }
 
-  int64_t bytes(v1::JobStream stream) const { return Of(stream).total; }
+  int64_t bytes(v1::JobStream stream) const {
+    return Of(stream).total + Of(stream).stored.absent();
+  }
   // Returns the quota that it uses.
   int64_t spent() const { return spent_; }
 
