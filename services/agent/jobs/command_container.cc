@@ -30,6 +30,8 @@ constexpr absl::Duration kReopenAfter = absl::Seconds(1);
 // A daemon that is restarted answers again within this time, mostly.
 constexpr absl::Duration kRestartsWithin = absl::Seconds(20);
 constexpr absl::Duration kAskAgainAfter = absl::Milliseconds(200);
+// The daemon follows the running containers this time after its start.
+constexpr absl::Duration kRestoresWithin = absl::Seconds(1);
 // The agent notices the end of the daemon within this time.
 constexpr absl::Duration kNoticedWithin = absl::Seconds(1);
 // The daemon reports the end of a container some milliseconds before or after that of its output.
@@ -188,7 +190,8 @@ void CommandContainer::ReadEnd() {
   const auto state = options_.engine.InspectContainer(name_);
   if (!state.ok() || !state->ended()) return Lose(kReopenAfter);
   if (output_lost_.ok() && streams_ != nullptr && streams_->missing()) {
-    output_lost_ = errors::ContainerOutputLost("Docker's log is full or differs from what was received: bytes may be missing or doubled");
+    output_lost_ = errors::ContainerOutputLost(
+        "Docker's log is full or differs from what was received: bytes may be missing or doubled");
   }
   if (output_lost_.ok() && end_unseen_) {
     output_lost_ = errors::ContainerOutputLost(
@@ -244,12 +247,13 @@ void CommandContainer::NoteAnswer(const absl::StatusOr<ContainerState>& state) {
     return;
   }
   if (!state.ok()) return;
-  if (state->ended() && state->finished) {
+  if (state->ended() && state->finished && (adopted_ || unreachable_since_)) {
     const absl::Time end = *state->finished;
-    if (unreachable_since_ && end >= *unreachable_since_ - kNoticedWithin) end_unseen_ = true;
-    // Nobody knows whether Docker was down while no agent ran, but whether it was started since.
-    const auto started = adopted_ ? DaemonStartOf(options_.engine.socket()) : std::nullopt;
-    if (started && end <= *started + kNoticedWithin) end_unseen_ = true;
+    const auto started = DaemonStartOf(options_.engine.socket());
+    if (started ? end <= *started + kRestoresWithin
+                : unreachable_since_ && end >= *unreachable_since_ - kNoticedWithin) {
+      end_unseen_ = true;
+    }
   }
   adopted_ = false;
   unreachable_since_.reset();
