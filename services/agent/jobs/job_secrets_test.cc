@@ -64,7 +64,7 @@ v1::SignedCommand DeploymentOf(const std::string& image) {
   deployment.set_action("deploy");
   deployment.set_type_document(absl::StrCat(
       "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
-      image, "\noutputs:\n  url: {}\nsecrets:\n  db: {required: true}\n"));
+      image, "\nvault: true\noutputs:\n  url: {}\nsecrets:\n  db: {required: true}\n"));
   auto& secret = *deployment.add_secrets();
   secret.set_name("db");
   secret.set_secret("prod/db");
@@ -170,6 +170,19 @@ TEST_F(JobSecretsTest, OutputFileWithAValueIsAFailure) {
   EXPECT_EQ(all.final.reason(), "OUTPUTS_INVALID");
   EXPECT_THAT(all.final.detail(), HasSubstr("url: contains the value of a secret"));
   ExpectNothingLeft();
+}
+
+// The restarted agent reads how often the killed one was asked.
+TEST_F(JobSecretsTest, ReadsOfSecretsAreReportedAlsoIfTheOutcomeIsReplaced) {
+  KillAgentOf(absl::StrCat("echo ready;", kAwaitGo, "cat /secrets/db >/state/outputs/url"));
+  std::ofstream(Folder() + "/vault.reads") << "db 2\n";
+  Recover();
+  Start(job_->container()->plan);
+  Go();
+  const Records all = Finish();
+  EXPECT_EQ(all.final.reason(), "OUTPUTS_INVALID");
+  EXPECT_THAT(all.final.detail(), HasSubstr("url: contains the value of a secret"));
+  EXPECT_THAT(all.final.detail(), HasSubstr("reads of secrets: db 2"));
 }
 
 TEST_F(JobSecretsTest, KilledContainerLeavesNothing) {
