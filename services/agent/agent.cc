@@ -64,8 +64,7 @@ std::string ModeOf(const PluginDefinition& definition) {
 
 // Reports in heartbeats why the work has not begun.
 void ReportWait(client::Client& client, const absl::Status& why) {
-  const bool asked_to_wait =
-      why.code() == absl::StatusCode::kResourceExhausted || RetryAfterOf(why).has_value();
+  const bool asked_to_wait = absl::IsResourceExhausted(why) || RetryAfterOf(why).has_value();
   client.SetPhase(asked_to_wait ? Phase::kBackpressured : Phase::kBlocked,
                   "the plugin cannot be fetched from the fleet yet: " + std::string(why.message()));
 }
@@ -101,7 +100,8 @@ void LogRetry(const client::Config& config, std::string_view what, const client:
 }
 
 bool IsDiskFailure(std::string_view reason) {
-  return reason == "DISK_FULL" || reason == "IO_ERROR" || reason == "FILE_SYSTEM_NOT_WRITABLE";
+  return reason == "DISK_FULL" || reason == "IO_ERROR" || reason == "FILE_SYSTEM_NOT_WRITABLE" ||
+         reason == "SYSTEM_LIMIT";
 }
 
 // Opens the state, and locks its folder. Repeats that for a work that is offered only once.

@@ -43,13 +43,14 @@ std::string KeptResults::FolderOf(const ResultName& name) const {
                       client::StateName(name.run, name.plugin, options_.node));
 }
 
-// Adds the result in a folder, or removes the folder if it has none. For the constructor: no other
-// call owns the folder.
+// Adds the result in a folder, or removes the folder if it has none. A failure of the disk leaves
+// it for the next start. For the constructor: no other call owns the folder.
 void KeptResults::Load(const std::string& folder) {
   const auto text = ReadSmallFile(ops_, absl::StrCat(folder, kDescription), kMaxDescription);
-  if (absl::IsResourceExhausted(text.status()) || absl::IsUnavailable(text.status())) {
-    return;  // the next start may read it
-  }
+  const auto may_be_read_later = [](const absl::Status& status) {
+    return !status.ok() && !absl::IsNotFound(status) && !absl::IsOutOfRange(status);
+  };
+  if (may_be_read_later(text.status())) return;
   const Json json = text.ok() ? Json::parse(*text, nullptr, /*allow_exceptions=*/false) : Json();
   Entry entry;
   ResultName name;
@@ -61,8 +62,13 @@ void KeptResults::Load(const std::string& folder) {
     entry.kept_at = NumberOf(json, "kept_at");
   }
   bool complete = json.is_object() && entry.result.size >= 0 && FolderOf(name) == folder;
-  if (complete && !ops_.Stat(entry.result.path).ok()) {
-    complete = options_.is_committed && options_.is_committed(name) && MoveFile(name, entry).ok();
+  if (complete) {
+    absl::Status moved = ops_.Stat(entry.result.path).status();
+    if (absl::IsNotFound(moved) && options_.is_committed && options_.is_committed(name)) {
+      moved = MoveFile(name, entry);
+    }
+    if (may_be_read_later(moved)) return;
+    complete = moved.ok();
   }
   if (!complete) {
     RemoveTree(ops_, folder).IgnoreError();
@@ -86,7 +92,7 @@ absl::Status KeptResults::Prepare(const ResultName& name, const std::string& sou
   const absl::Status written = WriteDescription(name, entry);
   if (!written.ok()) RemoveTree(ops_, FolderOf(name)).IgnoreError();
   MutexLock lock(mutex_);
-  if (!written.ok()) Take(entries_.find(name));
+  if (!written.ok()) Dequeue(entries_.find(name));
   Release(name);
   return written;
 }
@@ -117,7 +123,7 @@ absl::Status KeptResults::Admit(const ResultName& name, const Entry& entry) {
     if (victim == entries_.end()) {
       return absl::ResourceExhaustedError("other results that are not kept yet take the space");
     }
-    const ResultName taken = Take(victim);
+    const ResultName taken = Dequeue(victim);
     lock.Unlock();
     RemoveOwned(taken);
   }
@@ -155,7 +161,7 @@ absl::Status KeptResults::Move(const ResultName& name) {
   if (moved.ok()) {
     found->second.source.clear();
   } else {
-    Take(found);
+    Dequeue(found);
   }
   Release(name);
   return moved;
@@ -180,7 +186,7 @@ void KeptResults::Remove(const ResultName& name) {
     AwaitOwner(name);
     const auto entry = entries_.find(name);
     if (entry == entries_.end()) return;
-    Take(entry);
+    Dequeue(entry);
   }
   RemoveOwned(name);
 }
@@ -189,7 +195,7 @@ void KeptResults::AwaitOwner(const ResultName& name) {
   while (owned_.contains(name)) released_.Wait(mutex_);
 }
 
-ResultName KeptResults::Take(Entries::iterator entry) {
+ResultName KeptResults::Dequeue(Entries::iterator entry) {
   ResultName name = entry->first;
   owned_.insert(name);
   bytes_ -= entry->second.result.size;
@@ -264,7 +270,7 @@ void KeptResults::Trim() {
       victim = FindOldest();
     }
     if (victim == entries_.end()) return;
-    const ResultName taken = Take(victim);
+    const ResultName taken = Dequeue(victim);
     lock.Unlock();
     RemoveOwned(taken);
   }

@@ -102,7 +102,7 @@ class KeptResults {
   void AwaitOwner(const ResultName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Admit(const ResultName& name, const Entry& entry) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes the entry; the caller owns its folder then, and calls RemoveOwned.
-  ResultName Take(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ResultName Dequeue(Entries::iterator entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveOwned(const ResultName& name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Release(const ResultName& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entries::iterator FindDue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,5 +1,6 @@
 #include "services/agent/kept_results.h"
 
+#include <cerrno>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -266,6 +267,22 @@ TEST_F(KeptResultsTest, UnreadableFoldersAreRemoved) {
   Open();
   EXPECT_TRUE(kept_->empty());
   EXPECT_EQ(Folders(), 0U);
+}
+
+TEST_F(KeptResultsTest, FailureOfTheDiskRemovesNothing) {
+  ASSERT_TRUE(Keep({"r", "facts"}, "content").ok());
+  int unread = 0;
+  for (const auto call :
+       {SimulatedDisk::Call::kOpen, SimulatedDisk::Call::kRead, SimulatedDisk::Call::kStat}) {
+    for (const int fault : {EIO, EMFILE, EACCES}) {
+      disk_.FailAt(call, 1, fault);
+      Open();
+      if (kept_->empty()) ++unread;
+      Open();
+      ASSERT_EQ(Read({"r", "facts"}), "content");
+    }
+  }
+  EXPECT_EQ(unread, 9);
 }
 
 TEST_F(KeptResultsTest, NothingIsKeptWithALimitOfZero) {

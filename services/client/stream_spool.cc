@@ -11,6 +11,7 @@
 
 #include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/write_all.h"
 #include "services/common/errors/client.h"
 
 namespace muster::client {
@@ -32,16 +33,6 @@ absl::StatusOr<UniqueFd> NamelessFile(std::string folder) {
   return fd;
 }
 
-absl::Status WriteAll(int fd, std::string_view data) {
-  while (!data.empty()) {
-    const ssize_t written = ::write(fd, data.data(), data.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return ErrnoError(errno, "write", "the temporary file of a stream");
-    data.remove_prefix(static_cast<size_t>(written));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SourceFile>> SpoolStream(const Reader& reader, std::string folder,
@@ -56,7 +47,7 @@ absl::StatusOr<std::unique_ptr<SourceFile>> SpoolStream(const Reader& reader, st
     size += got;
     if (size > limit) return errors::ResultTooLarge("the stream", size, limit);
     const std::string_view data(buffer.data(), static_cast<size_t>(got));
-    RETURN_IF_ERROR(WriteAll(fd.get(), data));
+    RETURN_IF_ERROR(WriteAll(fd.get(), data, "the temporary file of a stream"));
   }
   return SourceFile::Adopt(std::move(fd), "stream");
 }

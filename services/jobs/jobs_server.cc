@@ -61,7 +61,7 @@ constexpr size_t kVaultThreads = 4;
 constexpr size_t kMaxVaultQueue = 4'096;
 constexpr absl::Duration kFirstRenewal = absl::Seconds(30);
 constexpr absl::Duration kTick = absl::Seconds(10);
-constexpr absl::Duration kLookForAudit = absl::Seconds(1);
+constexpr absl::Duration kAuditPoll = absl::Seconds(1);
 
 std::unique_ptr<VaultSecrets> MakeVault(const JobsServiceConfig& config, const Clock& clock) {
   if (config.vault.address.empty()) return nullptr;
@@ -272,7 +272,7 @@ void Assembly::SendAuditRecords() {
           .subject_of = [](const Record& record) { return record.request.subject(); },
           .log_lost = [](const Record& record,
                          const std::string& why) { LogLostAuditRecord(record.request, why); },
-          .look_again_after = kLookForAudit},
+          .poll_after = kAuditPoll},
       timers_, threads_.background());
 }
 

@@ -186,7 +186,7 @@ class JobAuditKillTest : public testing::JobFixture {
  protected:
   void Open() {
     board_ = JobBoard::Open({.folder = "/jobs"},
-                            {disk_, topology_, dispatcher_, clock_, clock_, executor_})
+                            {disk_, topology_, dispatcher_, clock_, clock_, executor_, executor_})
                  .value();
   }
   void Kill() {

@@ -55,10 +55,10 @@ absl::StatusOr<std::unique_ptr<RelayRole>> RootRole::Start(const RoleParts& part
     if (role->audit_ != nullptr) role->audit_->Wake();
   };
   parts.dispatcher.Hold();
-  ASSIGN_OR_RETURN(
-      role->board_,
-      JobBoard::Open(std::move(jobs), {PosixFileOps(), parts.topology, parts.dispatcher,
-                                       parts.clock, parts.threads.timers(), role->job_writer_}));
+  ASSIGN_OR_RETURN(role->board_,
+                   JobBoard::Open(std::move(jobs),
+                                  {PosixFileOps(), parts.topology, parts.dispatcher, parts.clock,
+                                   parts.threads.timers(), role->job_writer_, role->late_jobs_}));
   // The executor of the writer: a job does not end while it is marked.
   role->audit_ = std::make_unique<JobAudit>(
       JobAudit::Parts{

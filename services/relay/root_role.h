@@ -46,7 +46,9 @@ class RootRole final : public RelayRole {
   ServiceChannel aggregator_;
   ServiceChannel status_;
   ServiceChannel jobs_;
-  Executor job_writer_{{.name = "job-writer", .threads = 1}};  // waits for the disk
+  // Both wait for the disk.
+  Executor job_writer_{{.name = "job-writer", .threads = 1}};
+  Executor late_jobs_{{.name = "late-jobs", .threads = 1}};
   std::unique_ptr<JobBoard> board_;
   std::unique_ptr<JobAudit> audit_;  // uses the board
   std::unique_ptr<RootUpstream> upstream_;

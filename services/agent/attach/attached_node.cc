@@ -88,7 +88,6 @@ AttachedNode::~AttachedNode() {
     stop_ = true;
   }
   wake_.NotifyAll();
-  dequeued_.NotifyAll();
   if (thread_.joinable()) thread_.join();
   info_.reset();
   secrets_->SetChannel(nullptr);
@@ -138,12 +137,16 @@ void AttachedNode::Enqueue(Event event) {
   event.bytes = event.message.ByteSizeLong() + sizeof(Event);
   {
     MutexLock lock(mutex_);
-    while (waiting_bytes_ >= kMaxWaiting && !stop_) dequeued_.Wait(mutex_);
     if (stop_) return;
     waiting_bytes_ += event.bytes;
     events_.push_back(std::move(event));
   }
   wake_.NotifyAll();
+}
+
+bool AttachedNode::MayReadNext() {
+  MutexLock lock(mutex_);
+  return waiting_bytes_ < kMaxWaiting;
 }
 
 void AttachedNode::OnLost(const absl::Status& why) {
@@ -169,7 +172,7 @@ void AttachedNode::Work() {
       const Event event = std::move(events_.front());
       events_.pop_front();
       waiting_bytes_ -= event.bytes;
-      dequeued_.NotifyAll();
+      if (waiting_bytes_ < kMaxWaiting) client_->ResumeReading();
       if (stopping_ && !IsForReports(event.message)) continue;
       lock.Unlock();
       Handle(event);

@@ -40,7 +40,7 @@ struct AttachedNodeOptions {
 
 // Connects the stream (common/attach) with the node's jobs and collections. A dedicated thread
 // handles the messages of the relay and sends records, because both wait for the disk. While 8 MiB
-// of messages are queued, no more are read. Thread-safe.
+// of messages are queued for it, no more are read. Thread-safe.
 class AttachedNode final : private AttachDelegate {
  public:
   // Starts to attach. `collections` and the objects of `runtime` outlive the node. The errors of
@@ -72,6 +72,7 @@ class AttachedNode final : private AttachDelegate {
   int64_t RevocationsVersion() override { return jobs_->revocations_version(); }
   absl::Status OnWelcome(const v1::AttachResponse::Welcome& welcome, bool first) override;
   absl::Status OnMessage(v1::AttachResponse message) override;
+  bool MayReadNext() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnLost(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_) override;
   void OnWritable() override { Wake(); }
 
@@ -91,8 +92,7 @@ class AttachedNode final : private AttachDelegate {
   std::unique_ptr<WorkspaceOutbox> workspaces_;
   std::unique_ptr<JobRunner> jobs_;  // uses the three above
   mutable Mutex mutex_;
-  CondVar wake_;      // for the thread
-  CondVar dequeued_;  // an event was
+  CondVar wake_;  // for the thread
   std::deque<Event> events_ ABSL_GUARDED_BY(mutex_);
   size_t waiting_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of events_
   bool records_ ABSL_GUARDED_BY(mutex_) = false;      // there may be new ones

@@ -225,6 +225,27 @@ TEST_F(AttachedNodeTest, StopReportsTheOutcomesOfCommands) {
   EXPECT_EQ(relay_.job(command.job()).final->reason(), "AGENT_STOPPED");
 }
 
+TEST_F(AttachedNodeTest, MessagesBeyondTheQueueArriveWhenItHasSpace) {
+  collections_.SetBlocked(true);
+  Begin();
+  ASSERT_TRUE(relay_.AwaitHellos(1));
+  v1::AttachResponse message;
+  message.mutable_collection()->set_run("0123456789abcdef");
+  message.mutable_collection()->add_plugins()->set_definition_yaml(
+      std::string(size_t{256} << 10, 'x'));
+  constexpr size_t kMessages = 100;  // 25 MiB
+  std::jthread sender([&] {
+    for (size_t i = 0; i < kMessages; ++i) EXPECT_TRUE(relay_.Send(message));
+  });
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return !collections_.offers.empty();
+  }));
+  collections_.SetBlocked(false);
+  ASSERT_TRUE(collections_.Await([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(collections_.mutex) {
+    return collections_.offers.size() == kMessages;
+  }));
+}
+
 TEST_F(AttachedNodeTest, QueuedMessagesHaveNoEffectAfterStop) {
   collections_.SetBlocked(true);
   Begin();

@@ -25,7 +25,7 @@ absl::StatusOr<std::string> RelayContentSource::Read(const std::string& deployme
     MutexLock lock(mutex_);
     while (reads_ >= kMaxReads) {
       if (stopped()) return absl::CancelledError("it was stopped");
-      released_.WaitFor(mutex_, kLookForStop, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      released_.WaitFor(mutex_, kStopPoll, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return reads_ < kMaxReads;
       });
     }

@@ -58,7 +58,7 @@ bool Pause(absl::Duration time, const std::function<bool()>& stopped) {
   while (!stopped()) {
     const absl::Duration left = end - SystemClock().MonotonicNow();
     if (left <= absl::ZeroDuration()) return true;
-    absl::SleepFor(std::min(left, kLookForStop));
+    absl::SleepFor(std::min(left, kStopPoll));
   }
   return false;
 }

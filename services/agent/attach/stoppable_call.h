@@ -21,7 +21,7 @@
 namespace muster {
 
 // How often a waiting thread of a job checks whether the job is stopped.
-inline constexpr absl::Duration kLookForStop = absl::Milliseconds(100);
+inline constexpr absl::Duration kStopPoll = absl::Milliseconds(100);
 
 // Calls `method` of a service, and waits for the answer. Cancels the call once `stopped` returns
 // true: it then fails, unless the answer has arrived.
@@ -54,7 +54,7 @@ absl::StatusOr<Response> CallUntilStopped(const std::shared_ptr<grpc::Channel>& 
   const auto has_ended = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(call->mutex) {
     return call->status.has_value();
   };
-  while (!call->ended.WaitFor(call->mutex, kLookForStop, has_ended)) {
+  while (!call->ended.WaitFor(call->mutex, kStopPoll, has_ended)) {
     if (stopped()) call->context.TryCancel();
   }
   if (!call->status->ok()) return *call->status;

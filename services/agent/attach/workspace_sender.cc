@@ -47,8 +47,8 @@ void WorkspaceSender::Work() {
     if (!outbox_.AwaitWaiting(kForgetEvery) || stopped_) continue;
     const absl::Duration next = SendDue();
     // Another archive may be saved meanwhile: its first attempt is due immediately.
-    const absl::Duration end = std::min(next, Now() + kLookForStop);
-    while (!stopped_ && Now() < end) absl::SleepFor(std::min(end - Now(), kLookForStop));
+    const absl::Duration end = std::min(next, Now() + kStopPoll);
+    while (!stopped_ && Now() < end) absl::SleepFor(std::min(end - Now(), kStopPoll));
   }
 }
 
@@ -88,10 +88,20 @@ absl::StatusOr<v1::SaveWorkspaceResponse> WorkspaceSender::Call(
       [this] { return stopped_.load(); });
 }
 
+// A damaged archive can never be sent, and others wait for its space.
+absl::Status WorkspaceSender::HandleUnreadable(const std::string& job, const absl::Status& why) {
+  if (ReasonOf(why) != "WORKSPACE_NOT_SAVED" && !absl::IsDataLoss(why)) return why;
+  Log(LogLevel::kError, "a saved workspace is damaged; it is not sent, and kept for a day",
+      {{"job", job}, {"error", why}});
+  return outbox_.Refuse(job);
+}
+
 // Each call without progress ends the attempt: a relay could answer forever.
 absl::Status WorkspaceSender::Send(const std::string& job) {
   v1::SaveWorkspaceRequest request;
-  ASSIGN_OR_RETURN(*request.mutable_report(), outbox_.Report(job));
+  auto report = outbox_.Report(job);
+  if (!report.ok()) return HandleUnreadable(job, report.status());
+  *request.mutable_report() = *std::move(report);
   // The certificate may be renewed between two attempts.
   ASSIGN_OR_RETURN(const SigningFiles files, ReadSigningFiles(options_.identity_folder));
   RETURN_IF_ERROR(SignWorkspaceReport(files, options_.fleet, request.mutable_report()));

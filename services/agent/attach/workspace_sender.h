@@ -23,8 +23,8 @@
 namespace muster {
 
 // A thread sends one archive at a time, in parts, and each until the jobs service has signed that
-// it is stored or refused: a relay can delay a workspace, and neither change nor lose it.
-// Thread-safe.
+// it is stored or refused: a relay can delay a workspace, and neither change nor lose it. An
+// archive that is damaged on this node is kept with the refused ones. Thread-safe.
 class WorkspaceSender {
  public:
   struct Options {
@@ -53,6 +53,7 @@ class WorkspaceSender {
   absl::Duration SendDue();
   void HandleFailure(const std::string& job, const absl::Status& why);
   absl::Status Send(const std::string& job);
+  absl::Status HandleUnreadable(const std::string& job, const absl::Status& why);
   absl::StatusOr<v1::SaveWorkspaceResponse> Call(const v1::SaveWorkspaceRequest& request);
   absl::Status HandleAnswer(const std::string& job, const v1::WorkspaceReport& report,
                             const v1::SaveWorkspaceResponse& answer);

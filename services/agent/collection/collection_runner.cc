@@ -18,10 +18,8 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/errors/client.h"
 #include "services/common/identity/identity.h"
-#include "services/common/rpc/channel_target.h"
 #include "services/common/rpc/proto_time.h"
 
 namespace muster {
@@ -33,11 +31,6 @@ constexpr absl::Duration kReviewDelay = absl::Minutes(1);
 constexpr absl::Duration kReviewRetry = absl::Minutes(10);
 // How soon kept results give way to a disk that becomes full.
 constexpr absl::Duration kTrimPeriod = absl::Seconds(10);
-
-void ReadInto(const std::string& path, std::string* text) {
-  auto read = ReadFileBounded(path, kMaxSecretFile);
-  if (read.ok()) *text = *std::move(read);
-}
 
 void LogOutcome(const std::string& run, const std::string& plugin,
                 const client::Delivery& delivery) {
@@ -82,6 +75,10 @@ bool AcceptsResults(v1::RunState state) {
 
 CollectionRunner::CollectionRunner(CollectionOptions options)
     : options_(std::move(options)),
+      configs_({.node = options_.node,
+                .identity_folder = options_.identity_folder,
+                .relay_targets = options_.relay_targets,
+                .state_folder = StateFolder()}),
       policy_(options_.folder + "/policy.yaml"),
       kept_(KeptOptions()),
       undelivered_({.state_dir = StateFolder(),
@@ -119,7 +116,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
   if (!IsRunId(offer.run())) return;
   if (std::ranges::find(offer.nodes(), options_.node) == offer.nodes().end()) return;
   MutexLock lock(mutex_);
-  target_ = relay_target;
+  configs_.SetTarget(relay_target);
   if (offer.redelivery()) return redeliveries_.Request(offer);
   for (const v1::CollectionOffer::Plugin& plugin : offer.plugins()) {
     const Key key{offer.run(), plugin.name()};
@@ -154,7 +151,7 @@ void CollectionRunner::Offer(const v1::CollectionOffer& offer, const std::string
 void CollectionRunner::OnAttached(const std::string& relay_target) {
   redeliveries_.OnAttached();
   MutexLock lock(mutex_);
-  target_ = relay_target;
+  configs_.SetTarget(relay_target);
   ++attachments_;
   DropWaiting(std::nullopt);
   PlanReview(kReviewDelay);
@@ -319,8 +316,8 @@ void CollectionRunner::Review() {
   }
   bool complete = true;
   for (const std::string& run : runs) {
-    const auto state =
-        FetchRunState(ConfigOf({run, ""}, absl::InfiniteFuture()), stop_review_.get_token());
+    const auto state = FetchRunState(configs_.ConfigOf({run, ""}, absl::InfiniteFuture()),
+                                     stop_review_.get_token());
     if (stop_review_.stop_requested()) return;
     const bool answered = state.ok() || IsUnknownRun(ReasonOf(state.status()));
     complete = complete && answered;
@@ -337,7 +334,8 @@ void CollectionRunner::Review() {
 
 client::Delivery CollectionRunner::Gather(const Task& task) {
   const std::stop_token stop = task.stop.get_token();
-  auto config = PlanPlugin(ConfigOf(task.key, task.deadline), task.definition_yaml, policy_);
+  auto config =
+      PlanPlugin(configs_.ConfigOf(task.key, task.deadline), task.definition_yaml, policy_);
   if (config.ok()) {
     config->kept = &kept_;
     return GatherAndDeliver(*std::move(config), stop);
@@ -346,35 +344,12 @@ client::Delivery CollectionRunner::Gather(const Task& task) {
     return {client::ToClientStatus(config.status()), {}};
   }
   client::Status ready;
-  const auto client = client::Client::Create(ConfigOf(task.key, task.deadline), &ready);
+  const auto client = client::Client::Create(configs_.ConfigOf(task.key, task.deadline), &ready);
   if (!client) return {ready, {}};
   return client->SubmitError(
       absl::StrCat(ReasonOf(config.status()), ": ", config.status().message(), "\n",
                    NextStepOf(config.status())),
       stop);
-}
-
-client::Config CollectionRunner::ConfigOf(const Key& key, absl::Time deadline) const {
-  client::Config config;
-  config.grpc_targets = {target()};
-  const bool tunnel = IsTunnel(std::string_view(config.grpc_targets[0]));
-  for (const std::string& other : options_.relay_targets) {
-    // Only the attachment decides that a tunnel is needed.
-    if (IsTunnel(std::string_view(other)) && !tunnel) continue;
-    if (other != config.grpc_targets[0]) config.grpc_targets.push_back(other);
-  }
-  config.status_targets = config.grpc_targets;
-  config.run = key.run;
-  config.plugin = key.plugin;
-  config.node = options_.node;
-  config.identity_folder = options_.identity_folder;
-  // The checks before the work use these copies.
-  ReadInto(options_.identity_folder + "/ca.pem", &config.fleet_ca_cert);
-  ReadInto(options_.identity_folder + "/cert.pem", &config.client_cert);
-  ReadInto(options_.identity_folder + "/key.pem", &config.client_key);
-  config.state_dir = StateFolder();
-  if (deadline != absl::InfiniteFuture()) config.deadline = absl::ToChronoTime(deadline);
-  return config;
 }
 
 KeptResultsOptions CollectionRunner::KeptOptions() const {
@@ -390,15 +365,10 @@ KeptResultsOptions CollectionRunner::KeptOptions() const {
 
 RedeliveryOptions CollectionRunner::Redelivery() {
   return {.kept = &kept_, .clock = options_.clock, .config = [this](const ResultName& name) {
-            return ConfigOf(name, absl::InfiniteFuture());
+            return configs_.ConfigOf(name, absl::InfiniteFuture());
           }};
 }
 
 std::string CollectionRunner::StateFolder() const { return options_.folder + "/collections"; }
-
-std::string CollectionRunner::target() const {
-  MutexLock lock(mutex_);
-  return target_;
-}
 
 }  // namespace muster

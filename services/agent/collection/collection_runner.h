@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "services/agent/agent_state.h"
 #include "services/agent/attach/collections.h"
+#include "services/agent/collection/client_configs.h"
 #include "services/agent/collection/redeliveries.h"
 #include "services/agent/collection/undelivered_results.h"
 #include "services/agent/jobs/node_policy.h"
@@ -107,13 +108,12 @@ class CollectionRunner final : public Collections {
   // Asks the fleet for the ends of the runs of undelivered results.
   void Review() ABSL_LOCKS_EXCLUDED(mutex_);
   client::Delivery Gather(const Task& task);
-  client::Config ConfigOf(const Key& key, absl::Time deadline) const;
   KeptResultsOptions KeptOptions() const;
   RedeliveryOptions Redelivery();
   std::string StateFolder() const;
-  std::string target() const;
 
   const CollectionOptions options_;
+  ClientConfigs configs_;
   PolicyFile policy_;
   KeptResults kept_;
   mutable Mutex mutex_;
@@ -129,7 +129,6 @@ class CollectionRunner final : public Collections {
   UndeliveredResults undelivered_ ABSL_GUARDED_BY(mutex_);
   // Running tasks whose run has ended; all exist.
   std::set<const Task*> ended_ ABSL_GUARDED_BY(mutex_);
-  std::string target_ ABSL_GUARDED_BY(mutex_);  // of the newest attachment or offer
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
   bool review_planned_ ABSL_GUARDED_BY(mutex_) = false;

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/utf8_locale.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/templates/files.h"
 
@@ -104,7 +105,7 @@ absl::StatusOr<std::string_view> BuildContext::NextPart() {
   part_.resize(std::min(kPart, static_cast<size_t>(file.size() - offset_)));
   const ssize_t got =
       stored_.valid() ? TEMP_FAILURE_RETRY(read(stored_.get(), part_.data(), part_.size())) : -1;
-  if (got < 0) return absl::ErrnoToStatus(errno, path);
+  if (got < 0) return ErrnoError(errno, stored_.valid() ? "read" : "open", path);
   if (got == 0) return absl::DataLossError(absl::StrCat(path, " is shorter than it was"));
   return std::string_view(part_).substr(0, static_cast<size_t>(got));
 }

@@ -24,9 +24,11 @@ namespace muster {
 // the image is pushed.
 std::string BuilderOf(const std::string& folder, const std::string& node);
 
-// Runs in its own thread, which blocks on the daemon. A signal, and the destructor, stop it within
-// a second. The images of the build are removed from the node at its end: it is pushed, or it
-// failed.
+// Runs in its own thread, which blocks on the daemon. A signal, and the destructor, stop a pull, a
+// build and a push within a second. The images of the build are removed from the node at its end:
+// it is pushed, or it failed. That, and each other question to the daemon, is a call that is not
+// stopped, and has 30 s: a daemon that does not answer delays the end, and the destructor, by some
+// of these.
 class BuildCommand final : public RunningCommand {
  public:
   struct Options {

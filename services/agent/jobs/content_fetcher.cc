@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "services/agent/jobs/file_modes.h"
 #include "services/common/base/backoff.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/errno_error.h"
@@ -15,24 +16,13 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/base/write_all.h"
 #include "services/common/errors/contents.h"
 
 namespace muster {
 namespace {
 
-constexpr mode_t kAnyUserReads = 0444;
-constexpr mode_t kAnyUserExecutes = 0555;
 constexpr BackoffOptions kRetry = {.first = absl::Milliseconds(500), .most = absl::Seconds(15)};
-
-absl::Status WriteAll(int fd, std::string_view bytes, const std::string& path) {
-  while (!bytes.empty()) {
-    const ssize_t n = write(fd, bytes.data(), bytes.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, "write", path);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
 
 // A repeated read would fail in the same way.
 bool IsFinal(const absl::Status& status) {

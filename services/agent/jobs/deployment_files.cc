@@ -7,17 +7,15 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
+#include "services/agent/jobs/file_modes.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/base/write_all.h"
 #include "services/common/templates/files.h"
 
 namespace muster {
 namespace {
-
-constexpr mode_t kAnyUserReads = 0444;
-constexpr mode_t kAnyUserExecutes = 0555;
-constexpr mode_t kAnyUserEnters = 0755;
 
 // Creates the folders of a path below `folder` that do not exist.
 absl::Status MakeFoldersOf(const std::string& folder, const std::string& path) {
@@ -42,13 +40,7 @@ absl::Status WriteReadOnly(const std::string& path, std::string_view content, bo
   const UniqueFd fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!fd.valid()) return ErrnoError(errno, "create", path);
   if (fchmod(fd.get(), mode) != 0) return ErrnoError(errno, "set the mode of", path);
-  while (!content.empty()) {
-    const ssize_t n = write(fd.get(), content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, "write", path);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
+  return WriteAll(fd.get(), content, path);
 }
 
 absl::Status WriteDeploymentFiles(

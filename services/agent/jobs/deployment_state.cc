@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "nlohmann/json.hpp"
 #include "services/agent/jobs/deployment_files.h"
+#include "services/agent/jobs/file_modes.h"
 #include "services/agent/jobs/workspace_folder.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/status_macros.h"
@@ -26,8 +27,6 @@ namespace muster {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr mode_t kAnyUserWrites = 0777;  // the folder of the job has mode 0700
 
 // Reads the outputs of one container.
 class OutputReader {

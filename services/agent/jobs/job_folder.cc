@@ -75,12 +75,15 @@ absl::Status NodeJobFolder::OpenLog(const std::string& job, const std::string& n
   auto log = RecordOutbox::Open(ops_, path, job, node);
   // The journal is created before the command, and removed after the job is done.
   if (absl::IsDataLoss(log.status()) || absl::IsNotFound(log.status())) {
-    records_damaged_ = true;
     log = RecordOutbox::Salvage(ops_, path, job, node);
   }
   if (!log.ok()) return log.status();
   log_ = *std::move(log);
-  return absl::OkStatus();
+  if (log_->has_final()) return absl::OkStatus();
+  // Also if an earlier process has moved them away, and was killed before it could report that.
+  const absl::Status damaged = ops_.Stat(DamagedRecords(path)).status();
+  records_damaged_ = damaged.ok();
+  return absl::IsNotFound(damaged) ? absl::OkStatus() : damaged;
 }
 
 absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {

@@ -47,7 +47,8 @@ class NodeJobFolder {
 
   // Returns null for a job that is done.
   RecordOutbox* log() { return log_.get(); }
-  // Damaged records were moved away when it was opened: the last of them are lost.
+  // Damaged records were moved away when it was opened now or earlier, and no final record tells
+  // it: the last of them are lost.
   bool records_damaged() const { return records_damaged_; }
   // The latest start.
   absl::Time not_after() const { return not_after_; }

@@ -40,7 +40,6 @@ constexpr absl::Duration kAbandonAtStop = absl::Seconds(15);
 constexpr absl::Duration kAbandon = absl::Minutes(10);
 // The exit code that Docker reports for a container whose process it has lost.
 constexpr int kExitOfLostContainer = 255;
-constexpr absl::Duration kStartRetry = absl::Seconds(1);
 constexpr BackoffOptions kDiskRetry = {absl::Seconds(1), absl::Seconds(10)};
 
 absl::Duration Now() { return SystemClock().MonotonicNow(); }
@@ -48,12 +47,6 @@ absl::Duration Now() { return SystemClock().MonotonicNow(); }
 void Drain(const UniqueFd& event) {
   eventfd_t value = 0;
   eventfd_read(event.get(), &value);
-}
-
-v1::JobRecord StartedRecord(absl::Time time) {
-  v1::JobRecord record;
-  ToProto(time, record.mutable_started()->mutable_time());
-  return record;
 }
 
 }  // namespace
@@ -66,6 +59,11 @@ JobProcess::JobProcess(const JobHost& host, NodeJobFolder& folder, std::string j
       job_(std::move(job)),
       plan_(std::move(plan)),
       on_records_(std::move(on_records)),
+      log_({.outbox = *folder_.log(),
+            .job = job_,
+            .on_records = on_records_,
+            .stops = [this] { return agent_stops_.load(); },
+            .wait = [this](absl::Duration time) { AwaitDisk(time); }}),
       provisions_(host.secrets, host.workspaces, folder_, job_, plan_),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
@@ -140,10 +138,10 @@ void JobProcess::Run() {
     Log(LogLevel::kWarning, "a job's command cannot be started",
         {{"job", job_}, {"error", command.status()}});
     provisions_.RemoveSecrets();  // also if the final record has to wait
-    AppendWithRetry(FinalOfStart(command.status()));
+    if (log_.Append(FinalOfStart(command.status()))) log_.Sync();
     return provisions_.RemoveState(/*with_unsaved=*/true);  // no container had it
   }
-  start_ = StartedRecord(absl::Now());
+  log_.SetStart(absl::Now());
   RunToEnd(**command, recorder, began);
 }
 
@@ -158,7 +156,7 @@ void JobProcess::Resume() {
   const auto command = CommandContainer::Adopt(std::move(options));
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
-  if (!folder_.log()->content().started) start_ = StartedRecord(mark.start);
+  if (!folder_.log()->content().started) log_.SetStart(mark.start);
   RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
 
@@ -177,7 +175,7 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
   while (!ended && !IsAbandoned()) {
     const absl::Duration now = Now();
     const absl::Duration next = std::min(
-        {StopIfTooLarge(now), EndIfDue(command, now), recorder.flush_at(), StoreStart(now)});
+        {StopIfTooLarge(now), EndIfDue(command, now), recorder.flush_at(), log_.StoreStart(now)});
     ended = command.Wait(wake_.get(), next - now);
     Drain(wake_);
     news_ = recorder.Flush(Now()) || news_;
@@ -188,24 +186,24 @@ void JobProcess::RunToEnd(RunningCommand& command, OutputRecorder& recorder, abs
       ended ? command.Result()
             : absl::StatusOr<CommandEnd>(errors::DockerUnreachable(
                   host_.docker.socket(), "the container cannot be stopped"));
-  if (start_) AppendWithRetry(*std::move(start_));
+  log_.FinishStart();
   provisions_.FinishOutput(
       [&](v1::JobStream stream, std::string_view masked) { recorder.Add(stream, masked, Now()); });
-  if (auto cut = recorder.Finish()) AppendWithRetry(*std::move(cut));
+  if (const auto cut = recorder.Finish()) log_.Append(*cut);
   spooled_ = recorder.spent();
   v1::JobRecord final = MakeFinal(end, Now() - began, recorder);
-  AddDetail(provisions_.EndVault(), final.mutable_final());
+  const std::string reads_of_secrets = provisions_.EndVault();
   // A container that is not known to have ended may still write to it.
   if (ended && provisions_.workspace() != nullptr && !SaveWorkspace(final.mutable_final())) return;
   if (provisions_.has_state() && !HandleState(final.mutable_final())) return;
   if (end.ok() && end->outputs && final.final().outcome() == v1::JOB_OUTCOME_EXITED) {
     v1::JobRecord outputs;
     *outputs.mutable_outputs() = *end->outputs;
-    AppendWithRetry(std::move(outputs));
-    if (!folder_.log()->content().outputs) return;
+    if (!log_.Append(outputs)) return;
   }
-  AppendWithRetry(std::move(final));
-  if (!folder_.log()->has_final()) return;
+  AddDetail(reads_of_secrets, final.mutable_final());  // to the outcome that may replace the first
+  // The next process of the agent needs the container until the outcome cannot be lost.
+  if (!log_.Append(final) || !log_.Sync()) return;
   provisions_.RemoveSecrets();
   if (command.Remove()) provisions_.RemoveState();
 }
@@ -330,25 +328,25 @@ bool JobProcess::HandleState(v1::JobRecord::Final* final) {
   if (written.outputs.outputs().empty()) return true;
   v1::JobRecord record;
   *record.mutable_outputs() = std::move(written.outputs);
-  AppendWithRetry(std::move(record));
-  return folder_.log()->content().outputs;
+  return log_.Append(record);
 }
 
 bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
   for (Backoff backoff(kDiskRetry); !folder_.log()->content().workspace;) {
-    auto saved = provisions_.workspace()->Save();
+    const auto saved = provisions_.workspace()->Save([this] { return agent_stops_.load(); });
     if (saved.ok()) {
-      AppendWithRetry(*std::move(saved));
-      if (!folder_.log()->content().workspace) return false;
+      if (!log_.Append(*saved)) return false;
       break;
     }
     LogLimited(LogLevel::kError, "the workspace of a job cannot be saved", job_,
                {{"job", job_}, {"error", saved.status()}});
     if (IsNeverSaved(saved.status())) {
-      if (final->outcome() != v1::JOB_OUTCOME_EXITED) return true;
-      ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(saved.status()),
-                              ToStd(saved.status().message())),
-                  final);
+      const std::string why(saved.status().message());
+      if (final->outcome() == v1::JOB_OUTCOME_EXITED) {
+        ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(saved.status()), why), final);
+      } else {
+        AddDetail(why, final);
+      }
       return true;
     }
     if (agent_stops_) return false;
@@ -356,39 +354,6 @@ bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
   }
   provisions_.workspace()->SetSaved();
   return true;
-}
-
-absl::Duration JobProcess::StoreStart(absl::Duration now) {
-  if (!start_) return absl::InfiniteDuration();
-  if (now < store_start_at_) return store_start_at_;
-  const absl::Status status = folder_.log()->Append(*start_);
-  if (status.ok()) {
-    start_.reset();
-    on_records_();
-    return absl::InfiniteDuration();
-  }
-  if (store_start_at_ == absl::ZeroDuration()) {
-    Log(LogLevel::kError, "the start of a job cannot be stored; trying again",
-        {{"job", job_}, {"error", status}});
-  }
-  return store_start_at_ = now + kStartRetry;
-}
-
-void JobProcess::AppendWithRetry(v1::JobRecord record) {
-  Backoff backoff(kDiskRetry);
-  absl::Status failure;
-  for (;;) {
-    const absl::Status status = folder_.log()->Append(record);
-    if (status.ok()) return on_records_();
-    if (status != failure) {
-      Log(LogLevel::kError, "a record of a job cannot be stored; trying again",
-          {{"job", job_}, {"error", status}});
-    }
-    failure = status;
-    // The next process reports the job as lost. An invalid record stays invalid.
-    if (agent_stops_ || absl::IsInvalidArgument(status)) return;
-    AwaitDisk(backoff.Next(std::nullopt));
-  }
 }
 
 void JobProcess::AwaitDisk(absl::Duration time) {

@@ -16,6 +16,7 @@
 #include "services/agent/jobs/command_container.h"
 #include "services/agent/jobs/content_fetcher.h"
 #include "services/agent/jobs/job_folder.h"
+#include "services/agent/jobs/job_log.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/job_provisions.h"
 #include "services/agent/jobs/job_secrets.h"
@@ -54,9 +55,9 @@ class JobProcess {
   JobProcess(const JobHost& host, NodeJobFolder& folder, std::string job, JobPlan plan,
              std::function<void()> on_records);
 
-  // Blocks until the final record is in the log, which must not have one. Retries on a full disk
-  // until the agent stops. If the folder names a container, follows that one to its end instead of
-  // starting the command.
+  // Blocks until the final record is durable in the log, which must not have one. Retries on a full
+  // disk until the agent stops. If the folder names a container, follows that one to its end
+  // instead of starting the command.
   void Run();
 
   // Ends the process, from any thread. The first reason is the outcome.
@@ -75,9 +76,6 @@ class JobProcess {
   bool MustNotStart() const;
   ContentFetcher::Options ReadsOf(const std::string& deployment);
   v1::JobRecord FinalOfStart(const absl::Status& failure) const;
-  // Stores the record of the start, and does not wait for a full disk: output may be stored before
-  // it. Returns the time of the next call.
-  absl::Duration StoreStart(absl::Duration now);
   // Stops the container of a deployment if its state is too large. Returns the time of the next
   // call.
   absl::Duration StopIfTooLarge(absl::Duration now);
@@ -95,7 +93,6 @@ class JobProcess {
   bool SaveWorkspace(v1::JobRecord::Final* final);
   // Waits for the next attempt to write to the disk, or a stop.
   void AwaitDisk(absl::Duration time);
-  void AppendWithRetry(v1::JobRecord record);
 
   const JobHost host_;
   NodeJobFolder& folder_;
@@ -103,14 +100,13 @@ class JobProcess {
   const std::string job_;
   const JobPlan plan_;
   const std::function<void()> on_records_;
+  JobLog log_;
   JobProvisions provisions_;
   UniqueFd wake_;
   std::atomic<JobStop> stop_ = JobStop::kNone;
   std::atomic<bool> agent_stops_ = false;
-  std::optional<v1::JobRecord> start_;  // if it is not stored yet
-  absl::Duration store_start_at_;       // monotonic, as the next
-  absl::Duration check_state_at_;
-  std::string too_large_;  // the limit that the state exceeded while the container ran
+  absl::Duration check_state_at_;  // monotonic
+  std::string too_large_;          // the limit that the state exceeded while the container ran
   absl::Duration limit_at_ = absl::InfiniteDuration();
   absl::Duration kill_at_ = absl::InfiniteDuration();
   JobStop ended_by_ = JobStop::kNone;                // why the group was ended

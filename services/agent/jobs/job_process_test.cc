@@ -319,5 +319,19 @@ TEST_F(JobProcessTest, CommandThatCannotStartFailsWithTheReason) {
   EXPECT_NE(all.final.detail().find("no-such-user"), std::string::npos);
 }
 
+// Its container, state and secrets are removed then.
+TEST_F(JobProcessTest, FinalRecordIsDurableAtTheEnd) {
+  SimulatedDisk disk;
+  ASSERT_TRUE(MakeFolders(disk, "/jobs").ok());
+  plan_.argv = {"/bin/true"};
+  {
+    const auto job = NodeJobFolder::Create(disk, "/jobs", kJob, "n1", {}).value();
+    JobProcess(host_, *job, kJob, plan_, [] {}).Run();
+    EXPECT_TRUE(job->log()->has_final());
+  }
+  disk.Crash(1);
+  EXPECT_TRUE(NodeJobFolder::Open(disk, "/jobs", kJob, "n1").value()->log()->has_final());
+}
+
 }  // namespace
 }  // namespace muster

@@ -19,15 +19,17 @@ constexpr char kNode[] = "n1";
 // A job of an earlier process that started and did not end.
 class JobRecoveryTest : public ::testing::Test {
  protected:
-  JobRecoveryTest() {
-    EXPECT_TRUE(disk_.MakeFolder("/jobs").ok());
+  JobRecoveryTest() { MakeJob(disk_, {"first\n", "second\n"}); }
+
+  void MakeJob(SimulatedDisk& disk, const std::vector<std::string>& output) const {
+    EXPECT_TRUE(MakeFolders(disk, "/jobs").ok());
     v1::Command command;
     command.set_job(kJob);
     v1::SignedCommand signed_command;
     signed_command.set_command(command.SerializeAsString());
-    const auto folder = NodeJobFolder::Create(disk_, "/jobs", kJob, kNode, signed_command).value();
+    const auto folder = NodeJobFolder::Create(disk, "/jobs", kJob, kNode, signed_command).value();
     EXPECT_TRUE(folder->NoteProcess(process_).ok());
-    for (const char* text : {"first\n", "second\n"}) {
+    for (const std::string& text : output) {
       v1::JobRecord record;
       record.mutable_output()->set_stream(v1::JOB_STREAM_STDOUT);
       record.mutable_output()->set_data(text);
@@ -104,6 +106,7 @@ TEST_F(JobRecoveryTest, RecordsBeforeAFlippedBitAreKept) {
   for (size_t at = 0; at < undamaged.size(); ++at) {
     SCOPED_TRACE(at);
     ASSERT_TRUE(disk_.Remove(path).ok());
+    disk_.Remove(path + ".damaged").IgnoreError();
     std::string damaged = undamaged;
     damaged[at] ^= 1;
     ASSERT_TRUE((*disk_.Create(path))->WriteAt(damaged, 0).ok());
@@ -117,6 +120,28 @@ TEST_F(JobRecoveryTest, RecordsBeforeAFlippedBitAreKept) {
     const bool in_mark = at >= undamaged.size() - kFrameHeaderSize;
     const bool unused = at >= 36 && at < kJournalHeaderSize;
     EXPECT_EQ(records == allowed.back(), in_mark || unused) << records;
+  }
+}
+
+TEST_F(JobRecoveryTest, CrashWhileDamagedRecordsAreMovedAwayLosesNoMore) {
+  bool finished = false;
+  for (int point = 1; !finished; ++point) {
+    for (uint64_t seed = 0; seed < 5; ++seed) {
+      SCOPED_TRACE(absl::StrCat("change ", point, ", seed ", seed));
+      SimulatedDisk disk;
+      // The sync after the damaged one makes the mark of that durable.
+      MakeJob(disk, {"first\n", "second\n", "third\n"});
+      const std::string path = folder_ + "/records";
+      const std::string records = *ReadSmallFile(disk, path, 10'000);
+      disk.FlipBit(path, static_cast<int64_t>(records.find("second")));
+      disk.PowerOffAt(point);
+      finished = RecoverJob(disk, "/jobs", kJob, kNode).ok() && !disk.powered_off();
+      disk.Crash(seed);
+      const auto folder = RecoverJob(disk, "/jobs", kJob, kNode);
+      ASSERT_TRUE(folder.ok()) << folder.status();
+      ASSERT_NE(*folder, nullptr);
+      EXPECT_EQ(Records(**folder), "first\nRECORDS_DAMAGED");
+    }
   }
 }
 

@@ -55,8 +55,9 @@ struct JobRunnerOptions {
   WorkspaceOutbox* workspaces = nullptr;  // likewise for deployments with workspaces
   std::vector<std::string> memory_folders = DefaultMemoryFolders();  // for secrets
   std::string registry_credentials;  // a file (registry_credentials.h); empty: none
-  // When containers without a job are removed, for the first time.
+  // When containers without a job are removed, for the first time, and the period after that.
   absl::Duration first_sweep = absl::Minutes(1);
+  absl::Duration sweep_every = absl::Minutes(10);
 };
 
 // Receives commands and cancels, and starts each admitted command when it is its turn. A command

@@ -16,12 +16,6 @@
 #include "services/common/base/status_macros.h"
 
 namespace muster {
-namespace {
-
-constexpr absl::Duration kSweepEvery = absl::Minutes(10);
-
-}  // namespace
-
 absl::Status JobRunner::Recover() {
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
   ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
@@ -89,7 +83,7 @@ void JobRunner::Remember(const std::string& id, std::unique_ptr<NodeJobFolder> f
 // Removes the containers that a job left when Docker did not answer, and those of jobs that had
 // ended when they were recovered.
 void JobRunner::Sweep() {
-  sweep_.RunAfter(kSweepEvery);
+  sweep_.RunAfter(options_.sweep_every);
   SweepSecrets();
   if (access(docker_.socket().c_str(), F_OK) != 0) return;  // a node without Docker
   std::set<std::string> ended;
@@ -121,7 +115,9 @@ void JobRunner::SweepSecrets() {
 bool JobRunner::MayRun(const std::string& id) const {
   MutexLock lock(mutex_);
   const auto job = jobs_.find(id);
-  return unrecovered_.contains(id) || (job != jobs_.end() && job->second->state == State::kRunning);
+  if (job == jobs_.end()) return unrecovered_.contains(id);
+  // One without an outcome is followed by the next process of the agent.
+  return job->second->state == State::kRunning || !job->second->folder->log()->has_final();
 }
 
 }  // namespace muster

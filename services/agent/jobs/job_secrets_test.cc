@@ -66,8 +66,15 @@ v1::SignedCommand DeploymentOf(const std::string& image) {
   deployment.set_type_document(absl::StrCat(
       "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
       image,
-      "\noutputs:\n  url: {}\n  short: {schema: {type: string, maxLength: 3}}\nsecrets:\n  db: "
-      "{required: true}\n"));
+      "
+vault: true
+outputs:
+  url: {}
+  short: {schema: {type: string, maxLength: 3}}
+"
+      "secrets:
+  db: {required: true}
+"));
   auto& secret = *deployment.add_secrets();
   secret.set_name("db");
   secret.set_secret("prod/db");
@@ -183,6 +190,19 @@ TEST_F(JobSecretsTest, OutputFileWithALongValueIsNotShown) {
   EXPECT_EQ(all.final.detail().find("begin"), std::string::npos) << all.final.detail();
   EXPECT_THAT(all.final.detail(), HasSubstr("short: contains the value of a secret"));
   ExpectNothingLeft();
+}
+
+// The restarted agent reads how often the killed one was asked.
+TEST_F(JobSecretsTest, ReadsOfSecretsAreReportedAlsoIfTheOutcomeIsReplaced) {
+  KillAgentOf(absl::StrCat("echo ready;", kAwaitGo, "cat /secrets/db >/state/outputs/url"));
+  std::ofstream(Folder() + "/vault.reads") << "db 2\n";
+  Recover();
+  Start(job_->container()->plan);
+  Go();
+  const Records all = Finish();
+  EXPECT_EQ(all.final.reason(), "OUTPUTS_INVALID");
+  EXPECT_THAT(all.final.detail(), HasSubstr("url: contains the value of a secret"));
+  EXPECT_THAT(all.final.detail(), HasSubstr("reads of secrets: db 2"));
 }
 
 TEST_F(JobSecretsTest, KilledContainerLeavesNothing) {

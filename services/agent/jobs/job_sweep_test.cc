@@ -1,7 +1,11 @@
 // A real Docker daemon, and a runner of jobs.
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -121,6 +125,37 @@ TEST_F(JobSweepTest, ContainerOfAJobThatCannotBeReadForNowIsFollowedLater) {
   const JobAtRoot received = AwaitFinal(job);
   EXPECT_EQ(received.final->outcome(), v1::JOB_OUTCOME_CANCELLED) << received.final->detail();
   EXPECT_EQ(received.started, 1);
+}
+
+// The next process of the agent follows it.
+TEST_F(JobSweepTest, ContainerOfAJobWhoseOutcomeIsNotStoredIsKeptAfterTheStop) {
+  End();
+  sweep_every_ = absl::Milliseconds(1);
+  BeginWithSweep();
+  const v1::Command command =
+      TestCommands::Exec({"/bin/sh", "-c", "head -c 200000 /dev/zero; sleep 1000"});
+  runner_->Receive(commands_.ForNode(command, kNode));
+  const std::string records = folder_ + "/jobs/" + command.job() + "/records";
+  ASSERT_TRUE(testing::Await([&] {
+    std::error_code missing;
+    return std::filesystem::file_size(records, missing) > 200'000 && !missing;
+  }));
+  const std::string container = Create("kept", folder_, kNode, command.job());
+  {
+    // No more records can be stored, as on a full disk.
+    signal(SIGXFSZ, SIG_IGN);
+    rlimit before = {};
+    ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit small = {200'000, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    runner_->Stop(absl::ZeroDuration());
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+  }
+  const std::string left = Create("left", folder_);
+  EXPECT_TRUE(testing::Await([&] { return IsRemoved(left); }));
+  const std::string next = Create("left-2", folder_);  // a sweep began after the stop
+  EXPECT_TRUE(testing::Await([&] { return IsRemoved(next); }));
+  EXPECT_FALSE(IsRemoved(container));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
+#include "services/common/base/write_all.h"
 #include "services/common/errors/templates.h"
 
 namespace muster {
@@ -97,11 +99,12 @@ class Folder {
   struct stat info_ = {};
 };
 
-absl::Status WriteAll(int fd, std::string_view text) {
-  const bool written =
-      pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-      ftruncate(fd, static_cast<off_t>(text.size())) == 0;
-  return written ? absl::OkStatus() : Failed("write a file beside the secrets");
+// Replaces the content of a file beside the secrets.
+absl::Status Replace(int fd, std::string_view text) {
+  const absl::Status written = WriteAllAt(fd, text, 0, "a file beside the secrets");
+  if (!written.ok()) return errors::SecretUnavailable(ToStd(written.message()));
+  if (ftruncate(fd, static_cast<off_t>(text.size())) == 0) return absl::OkStatus();
+  return Failed("shorten a file beside the secrets");
 }
 
 absl::StatusOr<std::string> ReadAll(int fd, int64_t limit) {
@@ -140,7 +143,7 @@ absl::StatusOr<std::unique_ptr<JobVault>> JobVault::Create(const Options& option
   UniqueFd reads;
   RETURN_IF_ERROR(folder.Change([&]() -> absl::Status {
     ASSIGN_OR_RETURN(const UniqueFd file, folder.CreateFile(kVaultTokenFile, kOwnerReads));
-    RETURN_IF_ERROR(WriteAll(file.get(), token));
+    RETURN_IF_ERROR(Replace(file.get(), token));
     ASSIGN_OR_RETURN(reads, folder.CreateFile(kVaultReadsFile, S_IRUSR | S_IWUSR));
     return absl::OkStatus();
   }));
@@ -214,7 +217,7 @@ void JobVault::Count(const std::vector<std::string>& names) {
   for (const std::string& name : names) ++reads_[name];
   std::string text;
   for (const auto& [name, count] : reads_) absl::StrAppend(&text, name, " ", count, "\n");
-  if (const absl::Status written = WriteAll(reads_file_.get(), text); !written.ok()) {
+  if (const absl::Status written = Replace(reads_file_.get(), text); !written.ok()) {
     LogLimited(LogLevel::kWarning, "the reads of secrets cannot be stored", "vault-reads",
                {{"error", written}});
   }

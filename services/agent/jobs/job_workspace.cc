@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/agent/jobs/deployment_files.h"
+#include "services/agent/jobs/file_modes.h"
 #include "services/agent/jobs/workspace_folder.h"
 #include "services/common/base/error.h"
 #include "services/common/base/file_ops.h"
@@ -11,13 +12,6 @@
 #include "services/common/errors/workspaces.h"
 
 namespace muster {
-namespace {
-
-constexpr mode_t kAnyUserEnters = 0755;
-constexpr mode_t kAnyUserWrites = 0777;
-
-}  // namespace
-
 absl::Status JobWorkspace::Provide(const ContentFetcher& fetcher) const {
   if (outbox_ == nullptr) {
     return errors::WorkspaceUnavailable("this agent has no way to the jobs service");
@@ -44,10 +38,11 @@ absl::Status JobWorkspace::Fill(const ContentFetcher& fetcher) const {
   return status;
 }
 
-absl::StatusOr<v1::JobRecord> JobWorkspace::Save() const {
+absl::StatusOr<v1::JobRecord> JobWorkspace::Save(const std::function<bool()>& stopped) const {
   if (outbox_ == nullptr) return errors::WorkspaceNotSaved("this agent keeps no workspaces");
   v1::JobRecord record;
-  ASSIGN_OR_RETURN(*record.mutable_workspace(), outbox_->Save(job_, named_, state_.workspace()));
+  ASSIGN_OR_RETURN(*record.mutable_workspace(),
+                   outbox_->Save(job_, named_, state_.workspace(), stopped));
   return record;
 }
 

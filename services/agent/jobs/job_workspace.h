@@ -2,6 +2,7 @@
 #ifndef MUSTER_SERVICES_AGENT_JOBS_JOB_WORKSPACE_H_
 #define MUSTER_SERVICES_AGENT_JOBS_JOB_WORKSPACE_H_
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -30,9 +31,9 @@ class JobWorkspace {
   // (WORKSPACE_UNAVAILABLE), with the cause.
   absl::Status Provide(const ContentFetcher& fetcher) const;
 
-  // Saves the folder into the outbox, after the end of the container, and returns the record. The
-  // errors of WorkspaceOutbox::Save.
-  absl::StatusOr<v1::JobRecord> Save() const;
+  // Saves the folder into the outbox, after the end of the container, and returns the record.
+  // `stopped` and the errors: as those of WorkspaceOutbox::Save.
+  absl::StatusOr<v1::JobRecord> Save(const std::function<bool()>& stopped) const;
 
   // The record is stored: the folder may be removed. Logs a failure.
   void SetSaved() const;

@@ -70,23 +70,36 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Salvage(FileOps& ops
                                                                     const std::string& path,
                                                                     std::string job,
                                                                     std::string node) {
-  const std::string damaged = path + ".damaged";
+  const std::string damaged = DamagedRecords(path);
   const absl::Status moved = ops.Rename(path, damaged);
   if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
-  auto outbox = Create(ops, path, std::move(job), std::move(node));
-  if (!outbox.ok()) return outbox.status();
+  RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(path)));  // `path` tells that it is done
+  // The new journal gets its name when it has all records: a crash before that repeats this.
+  const std::string partial = path + ".salvaged";
+  const absl::Status removed = ops.Remove(partial);
+  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  {
+    ASSIGN_OR_RETURN(const auto salvaged, Create(ops, partial, job, node));
+    RETURN_IF_ERROR(CopyRecords(ops, damaged, *salvaged));
+    RETURN_IF_ERROR(salvaged->Sync());
+  }
+  RETURN_IF_ERROR(ops.Rename(partial, path));
+  RETURN_IF_ERROR(ops.SyncFolder(ParentFolder(path)));
+  return Open(ops, path, std::move(job), std::move(node));
+}
+
+absl::Status RecordOutbox::CopyRecords(FileOps& ops, const std::string& damaged,
+                                       RecordOutbox& salvaged) {
   const auto info = ops.Stat(damaged);
   auto reader = JournalReader::Open(ops, damaged);
-  if (!info.ok() || !reader.ok()) return outbox;
+  if (!info.ok() || !reader.ok()) return absl::OkStatus();
   for (;;) {
     std::string_view bytes;
     v1::JobRecord record;
     const auto found = (*reader)->Next(info->size, &bytes);
-    if (!found.ok() || !*found || !Parse(bytes, damaged, &record).ok()) break;
-    RETURN_IF_ERROR((*outbox)->Append(std::move(record)));
+    if (!found.ok() || !*found || !Parse(bytes, damaged, &record).ok()) return absl::OkStatus();
+    RETURN_IF_ERROR(salvaged.Append(std::move(record)));
   }
-  RETURN_IF_ERROR((*outbox)->Sync());
-  return outbox;
 }
 
 // Counts a record that is in the journal, and sets its sequence.

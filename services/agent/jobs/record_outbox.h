@@ -25,6 +25,9 @@ namespace muster {
 // The limit of unacked records in transit. That of their output is a SendWindow.
 inline constexpr size_t kMaxUnackedRecords = 256;
 
+// Returns the name that a damaged journal gets.
+inline std::string DamagedRecords(const std::string& path) { return path + ".damaged"; }
+
 // A journal of JobRecords, without job and node; the sequence of a record is its number in the
 // journal. Thread-safe: one thread appends while another sends.
 class RecordOutbox {
@@ -35,7 +38,8 @@ class RecordOutbox {
   // Opens it. NOT_FOUND, DATA_LOSS (JOURNAL_DAMAGED).
   static absl::StatusOr<std::unique_ptr<RecordOutbox>> Open(FileOps& ops, const std::string& path,
                                                             std::string job, std::string node);
-  // Renames a damaged journal to PATH.damaged, and creates one with the records before the damage.
+  // Renames a damaged journal to DamagedRecords(path), and creates one with the records before the
+  // damage. After a failure or a crash there is none at `path`: to be called again.
   static absl::StatusOr<std::unique_ptr<RecordOutbox>> Salvage(FileOps& ops,
                                                                const std::string& path,
                                                                std::string job, std::string node);
@@ -90,6 +94,7 @@ class RecordOutbox {
     absl::Duration at;  // monotonic
   };
 
+  static absl::Status CopyRecords(FileOps& ops, const std::string& damaged, RecordOutbox& salvaged);
   RecordOutbox(std::string job, std::string node) : job_(std::move(job)), node_(std::move(node)) {}
   void Count(v1::JobRecord* record) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RewindLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -18,6 +18,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "services/agent/jobs/deployment_files.h"
+#include "services/agent/jobs/file_modes.h"
 #include "services/agent/jobs/untrusted_folder.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/base/log.h"
@@ -34,7 +35,6 @@ namespace {
 constexpr size_t kNameDigits = 16;
 constexpr mode_t kOwnerReads = 0400;
 constexpr mode_t kOwnerEnters = 0500;
-constexpr mode_t kAnyUserEnters = 0555;
 
 bool IsInMemory(const std::string& folder) {
   struct statfs info = {};
@@ -127,8 +127,8 @@ absl::Status SecretFolders::Create(const std::string& job, const std::string& us
     if (owner) RETURN_IF_ERROR(GiveTo(path, *owner, kOwnerReads));
   }
   if (owner) return GiveTo(folder, *owner, kOwnerEnters);
-  return chmod(folder.c_str(), kAnyUserEnters) == 0 ? absl::OkStatus()
-                                                    : Failed("set the mode of", folder);
+  return chmod(folder.c_str(), kAnyUserEntersReadOnly) == 0 ? absl::OkStatus()
+                                                            : Failed("set the mode of", folder);
 }
 
 absl::StatusOr<v1::SecretValues> SecretFolders::Read(const std::string& job) const {

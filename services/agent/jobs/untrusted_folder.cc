@@ -72,10 +72,12 @@ class FolderCount {
       }
       struct stat info = {};
       if (fstatat(folder.fd(), name, &info, AT_SYMLINK_NOFOLLOW) != 0) continue;  // it is removed
-      bytes_ += std::max(int64_t{info.st_size}, int64_t{info.st_blocks} * kDiskBlock);
-      if (bytes_ > limits_.bytes) {
+      const int64_t size = std::max(int64_t{info.st_size}, int64_t{info.st_blocks} * kDiskBlock);
+      // A sparse file may have any size up to the largest number.
+      if (size > limits_.bytes - bytes_) {
         return absl::StrCat("more than ", limits_.bytes >> 20, " MiB");
       }
+      bytes_ += size;
       if (!S_ISDIR(info.st_mode)) continue;
       UniqueFd below = OpenFolder(folder.fd(), name);
       if (!below.valid() && errno == EACCES) return "a folder that the agent may not read";

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -49,6 +50,18 @@ class UntrustedFolderTest : public ::testing::Test {
   const std::string base_ = ::testing::TempDir() + "/untrusted-folder";
   const std::string folder_ = base_ + "/state";
 };
+
+// The memory of the test has such files, not every disk.
+TEST(UntrustedFolderInMemoryTest, FileOfTheLargestSizeIsTooLargeBesideOthers) {
+  std::string folder = "/dev/shm/muster-untrusted-XXXXXX";
+  ASSERT_NE(mkdtemp(folder.data()), nullptr);
+  const std::string inner = folder + "/inner";  // counted before its content
+  ASSERT_EQ(mkdir(inner.c_str(), 0755), 0);
+  const UniqueFd file(open((inner + "/file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  EXPECT_EQ(ftruncate(file.get(), std::numeric_limits<int64_t>::max()), 0);
+  EXPECT_EQ(WhyTooLarge(folder, kLimits), "more than 1 MiB");
+  std::filesystem::remove_all(folder);
+}
 
 TEST_F(UntrustedFolderTest, ContentWithinTheLimitsIsNotTooLarge) {
   EXPECT_EQ(Why(), "");

@@ -3,6 +3,7 @@
 #define MUSTER_SERVICES_AGENT_JOBS_WORKSPACE_FOLDER_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -29,10 +30,12 @@ struct WorkspaceArchive {
 // order of their names. Equal content gives equal bytes: of the modes only the right to execute is
 // kept, and no times. Omits other kinds, such as links, and paths that WhyInvalidPath refuses.
 //
-// RESOURCE_EXHAUSTED (WORKSPACE_TOO_LARGE), INTERNAL (WORKSPACE_NOT_SAVED: some of the folder
-// cannot be read), or a failure of the disk with the archive.
+// RESOURCE_EXHAUSTED (WORKSPACE_TOO_LARGE) and INTERNAL (WORKSPACE_NOT_SAVED: some of the folder
+// cannot be read or archived) would be returned again. Others may not: a failure of the disk with
+// the archive, INTERNAL (SYSTEM_LIMIT), CANCELLED once `stopped` returns true.
 absl::StatusOr<WorkspaceArchive> PackWorkspace(FileOps& ops, const std::string& folder,
-                                               const std::string& path);
+                                               const std::string& path,
+                                               const std::function<bool()>& stopped);
 
 // Creates the folder from the archive. Any user may change the content. UNAVAILABLE
 // (WORKSPACE_UNAVAILABLE) if it is no archive that PackWorkspace writes, ALREADY_EXISTS, or another

@@ -1,5 +1,6 @@
 #include "services/agent/jobs/workspace_folder.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,7 +50,7 @@ class WorkspaceFolderTest : public ::testing::Test {
   }
   absl::StatusOr<WorkspaceArchive> Pack() {
     fs::remove(archive_);
-    return PackWorkspace(PosixFileOps(), from_, archive_);
+    return PackWorkspace(PosixFileOps(), from_, archive_, [] { return false; });
   }
   absl::Status Unpack() {
     fs::remove_all(to_);
@@ -139,6 +140,39 @@ TEST_F(WorkspaceFolderTest, OtherArchivesAreRefused) {
   EXPECT_FALSE(fs::exists(top_ + "/a"));
   Write(archive_, "no archive");
   EXPECT_EQ(ReasonOf(Unpack()), "WORKSPACE_UNAVAILABLE");
+}
+
+TEST_F(WorkspaceFolderTest, StopEndsAPack) {
+  Write(from_ + "/file", std::string(size_t{1} << 20, 'x'));
+  int asked = 0;
+  const auto packed =
+      PackWorkspace(PosixFileOps(), from_, archive_, [&] { return ++asked > 2; });  // in the file
+  EXPECT_TRUE(absl::IsCancelled(packed.status())) << packed.status();
+  EXPECT_EQ(asked, 3);
+}
+
+// Another attempt may succeed.
+TEST_F(WorkspaceFolderTest, LackOfDescriptorsIsNoFaultOfTheFolder) {
+  fs::create_directories(from_ + "/a/b/c");
+  Write(from_ + "/a/b/c/file", "x");
+  const int first = dup(STDIN_FILENO);  // the lowest free one
+  ASSERT_GE(first, 0);
+  close(first);
+  rlimit before = {};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  int limited = 0;
+  for (rlim_t more = 2; more <= 8; ++more) {  // one is for WhyTooLarge
+    const rlimit few = {static_cast<rlim_t>(first) + more, before.rlim_max};
+    fs::remove(archive_);
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const auto packed = PackWorkspace(PosixFileOps(), from_, archive_, [] { return false; });
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    if (packed.ok()) continue;
+    EXPECT_EQ(ReasonOf(packed.status()), "SYSTEM_LIMIT") << packed.status();
+    ++limited;
+  }
+  EXPECT_GT(limited, 2);
+  EXPECT_TRUE(Pack().ok());
 }
 
 }  // namespace

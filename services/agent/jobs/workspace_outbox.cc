@@ -1,9 +1,13 @@
 #include "services/agent/jobs/workspace_outbox.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "services/agent/jobs/workspace_folder.h"
 #include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/workspaces.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/templates/workspaces.h"
@@ -16,6 +20,7 @@ constexpr int64_t kMaxReport = 4096;
 
 std::string ArchiveIn(const std::string& folder) { return folder + "/archive"; }
 std::string ReportIn(const std::string& folder) { return folder + "/report"; }
+std::string MarkIn(const std::string& folder) { return folder + "/refused"; }
 
 }  // namespace
 
@@ -47,7 +52,10 @@ absl::Status WorkspaceOutbox::Recover() {
   for (const FolderEntry& entry : entries) {
     if (entry.type != FileType::kFolder) continue;
     if (entry.name.ends_with(kPartial)) {
-      RETURN_IF_ERROR(RemoveTree(ops_, PathOf(entry.name)));
+      const absl::Status removed = RemoveTree(ops_, PathOf(entry.name));
+      if (removed.ok()) continue;
+      Log(LogLevel::kWarning, "a part of a workspace cannot be removed; remove it by hand",
+          {{"folder", PathOf(entry.name)}, {"error", removed}});
     } else if (IsJobId(entry.name)) {
       const auto info = ops_.Stat(ArchiveIn(PathOf(entry.name)));
       waiting_[entry.name] = info.ok() ? info->size : 0;
@@ -66,36 +74,40 @@ absl::Status WorkspaceOutbox::CheckRoom() {
 }
 
 absl::StatusOr<v1::JobRecord::Workspace> WorkspaceOutbox::Save(
-    const std::string& job, const v1::Command::WorkspaceReference& named,
-    const std::string& folder) {
+    const std::string& job, const v1::Command::WorkspaceReference& named, const std::string& folder,
+    const std::function<bool()>& stopped) {
+  bool waits = false;
   {
     MutexLock lock(mutex_);
-    if (waiting_.contains(job)) {
-      ASSIGN_OR_RETURN(auto report, Report(job));
-      return std::move(*report.mutable_workspace());
+    waits = waiting_.contains(job);
+  }
+  // It has its name already if an earlier call could not make that durable.
+  if (!waits && !ops_.Stat(PathOf(job)).ok()) {
+    const absl::Status packed = Pack(job, named, folder, stopped);
+    if (!packed.ok()) {  // it may have filled the disk
+      RemoveTree(ops_, PathOf(job) + kPartial).IgnoreError();
+      return packed;
     }
   }
-  auto packed = Pack(job, named, folder);
-  if (!packed.ok()) {  // it may have filled the disk
-    RemoveTree(ops_, PathOf(job) + kPartial).IgnoreError();
-    return packed.status();
-  }
-  v1::JobRecord::Workspace saved = *std::move(packed);
+  if (!waits) RETURN_IF_ERROR(ops_.SyncFolder(folder_));
+  ASSIGN_OR_RETURN(auto report, Report(job));
   {
     MutexLock lock(mutex_);
-    waiting_[job] = saved.size();
+    waiting_[job] = report.workspace().size();
   }
   changed_.NotifyAll();
-  return saved;
+  return std::move(*report.mutable_workspace());
 }
 
-absl::StatusOr<v1::JobRecord::Workspace> WorkspaceOutbox::Pack(
-    const std::string& job, const v1::Command::WorkspaceReference& named,
-    const std::string& folder) {
+absl::Status WorkspaceOutbox::Pack(const std::string& job,
+                                   const v1::Command::WorkspaceReference& named,
+                                   const std::string& folder,
+                                   const std::function<bool()>& stopped) {
   const std::string partial = PathOf(job) + kPartial;
   RETURN_IF_ERROR(RemoveTree(ops_, partial));
   RETURN_IF_ERROR(ops_.MakeFolder(partial));
-  ASSIGN_OR_RETURN(const WorkspaceArchive archive, PackWorkspace(ops_, folder, ArchiveIn(partial)));
+  ASSIGN_OR_RETURN(const WorkspaceArchive archive,
+                   PackWorkspace(ops_, folder, ArchiveIn(partial), stopped));
   v1::WorkspaceReport report;
   report.set_job(job);
   report.set_node(node_);
@@ -107,9 +119,7 @@ absl::StatusOr<v1::JobRecord::Workspace> WorkspaceOutbox::Pack(
   saved.set_omitted(archive.omitted);
   RETURN_IF_ERROR(WriteFileDurably(ops_, ReportIn(partial), report.SerializeAsString()));
   RETURN_IF_ERROR(ops_.SyncFolder(partial));
-  RETURN_IF_ERROR(ops_.Rename(partial, PathOf(job)));
-  RETURN_IF_ERROR(ops_.SyncFolder(folder_));
-  return saved;
+  return ops_.Rename(partial, PathOf(job));
 }
 
 std::vector<std::string> WorkspaceOutbox::Waiting() {
@@ -137,10 +147,20 @@ void WorkspaceOutbox::Wake() {
 }
 
 absl::StatusOr<v1::WorkspaceReport> WorkspaceOutbox::Report(const std::string& job) {
-  ASSIGN_OR_RETURN(const std::string text, ReadSmallFile(ops_, ReportIn(PathOf(job)), kMaxReport));
+  const auto text = ReadSmallFile(ops_, ReportIn(PathOf(job)), kMaxReport);
+  const auto archive = ops_.Stat(ArchiveIn(PathOf(job)));
+  for (const absl::Status& status : {text.status(), archive.status()}) {
+    if (absl::IsNotFound(status) || absl::IsOutOfRange(status)) {
+      return errors::WorkspaceNotSaved(ToStd(status.message()));
+    }
+    RETURN_IF_ERROR(status);
+  }
   v1::WorkspaceReport report;
-  if (report.ParseFromString(text) && report.job() == job) return report;
-  return errors::WorkspaceNotSaved(absl::StrCat(ReportIn(PathOf(job)), " is damaged"));
+  if (report.ParseFromString(*text) && report.job() == job &&
+      report.workspace().size() == archive->size) {
+    return report;
+  }
+  return errors::WorkspaceNotSaved(absl::StrCat(PathOf(job), " is damaged"));
 }
 
 absl::StatusOr<std::string> WorkspaceOutbox::ReadPart(const std::string& job, int64_t offset) {
@@ -173,24 +193,41 @@ absl::Status WorkspaceOutbox::Refuse(const std::string& job) {
   }
   RETURN_IF_ERROR(ops_.SyncFolder(refused_));
   // Its time is that of the refusal.
-  return WriteFileDurably(ops_, refused + "/refused", "");
+  RETURN_IF_ERROR(WriteFileDurably(ops_, MarkIn(refused), ""));
+  ForgetRefused();
+  return absl::OkStatus();
+}
+
+std::vector<WorkspaceOutbox::Refused> WorkspaceOutbox::ListRefused() {
+  std::vector<Refused> refused;
+  const auto entries = ops_.List(refused_);
+  if (!entries.ok()) return refused;
+  for (const FolderEntry& entry : *entries) {
+    const std::string path = absl::StrCat(refused_, "/", entry.name);
+    auto since = ops_.Stat(MarkIn(path));
+    if (!since.ok()) since = ops_.Stat(path);  // a crash came before the mark
+    if (!since.ok()) continue;
+    const auto archive = ops_.Stat(ArchiveIn(path));
+    refused.push_back({since->modified_at, path, archive.ok() ? archive->size : 0});
+  }
+  std::ranges::sort(refused, std::greater(), &Refused::at);
+  return refused;
 }
 
 void WorkspaceOutbox::ForgetRefused() {
-  const auto entries = ops_.List(refused_);
-  if (!entries.ok()) return;
-  for (const FolderEntry& entry : *entries) {
-    const std::string path = absl::StrCat(refused_, "/", entry.name);
-    const auto info = ops_.Stat(path + "/refused");
-    if (!info.ok()) {  // a crash came before it
-      WriteFileDurably(ops_, path + "/refused", "").IgnoreError();
-      continue;
+  int64_t bytes = 0;
+  for (const Refused& refused : ListRefused()) {
+    bytes += refused.bytes;
+    const absl::Duration age = clock_.Now() - absl::FromUnixMicros(refused.at);
+    if (age < kRefusedWorkspaceKept && bytes <= kMaxRefusedWorkspaces) continue;
+    const absl::Status removed = RemoveTree(ops_, refused.path);
+    if (!removed.ok()) {
+      LogLimited(LogLevel::kWarning, "a refused workspace cannot be removed; remove it by hand", "",
+                 {{"folder", refused.path}, {"error", removed}});
+    } else if (age < kRefusedWorkspaceKept) {
+      Log(LogLevel::kWarning, "a refused workspace is removed, because there are too many bytes",
+          {{"folder", refused.path}, {"limit", kMaxRefusedWorkspaces}});
     }
-    if (clock_.Now() - absl::FromUnixMicros(info->modified_at) < kRefusedWorkspaceKept) continue;
-    const absl::Status removed = RemoveTree(ops_, path);
-    if (removed.ok()) continue;
-    LogLimited(LogLevel::kWarning, "a refused workspace cannot be removed; remove it by hand", "",
-               {{"folder", path}, {"error", removed}});
   }
 }
 

@@ -1,13 +1,17 @@
 #include "services/agent/jobs/workspace_outbox.h"
 
+#include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/common/base/fake_clock.h"
+#include "services/common/base/simulated_disk.h"
 
 namespace muster {
 namespace {
@@ -30,7 +34,9 @@ class WorkspaceOutboxTest : public ::testing::Test {
 
   // Opens the outbox as a new process does.
   void Open() { outbox_ = WorkspaceOutbox::Open(PosixFileOps(), folder_, "n1", clock_).value(); }
-  absl::StatusOr<v1::JobRecord::Workspace> Save() { return outbox_->Save(kJob, named_, content_); }
+  absl::StatusOr<v1::JobRecord::Workspace> Save() {
+    return outbox_->Save(kJob, named_, content_, [] { return false; });
+  }
 
   const std::string folder_ = ::testing::TempDir() + "/workspace-outbox";
   const std::string content_ = folder_ + "/content";
@@ -84,6 +90,73 @@ TEST_F(WorkspaceOutboxTest, RefusedArchiveIsKeptForADay) {
   clock_.Advance(kRefusedWorkspaceKept + absl::Minutes(1));
   outbox_->ForgetRefused();
   EXPECT_FALSE(fs::exists(refused));
+}
+
+TEST_F(WorkspaceOutboxTest, OldestRefusedArchivesBeyondTheLimitAreRemoved) {
+  const std::string refused = folder_ + "/workspaces-refused/";
+  for (const char* name : {"oldest", "newer"}) {
+    fs::create_directories(refused + name);
+    std::ofstream(refused + name + "/archive") << "";
+    fs::resize_file(refused + name + "/archive", kMaxRefusedWorkspaces / 2);
+    // Without a mark: the agent was killed before it wrote one.
+    fs::last_write_time(refused + name, fs::file_time_type::clock::now() -
+                                            std::chrono::hours(*name == 'o' ? 2 : 1));
+  }
+  outbox_->ForgetRefused();
+  EXPECT_TRUE(fs::exists(refused + "oldest"));
+  ASSERT_TRUE(Save().ok());
+  ASSERT_TRUE(outbox_->Refuse(kJob).ok());
+  EXPECT_FALSE(fs::exists(refused + "oldest"));
+  EXPECT_TRUE(fs::exists(refused + "newer"));
+  EXPECT_TRUE(fs::exists(refused + kJob));
+  clock_.Advance(kRefusedWorkspaceKept - absl::Minutes(30));
+  outbox_->ForgetRefused();
+  EXPECT_FALSE(fs::exists(refused + "newer"));
+  EXPECT_TRUE(fs::exists(refused + kJob));
+}
+
+TEST_F(WorkspaceOutboxTest, NameThatIsNotDurableIsNotPackedAgain) {
+  bool failed = false;
+  for (int n = 1; n <= 10; ++n) {
+    SimulatedDisk disk;
+    ASSERT_TRUE(MakeFolders(disk, "/node").ok());
+    const auto outbox = WorkspaceOutbox::Open(disk, "/node", "n1", clock_).value();
+    disk.FailAt(SimulatedDisk::Call::kSyncFolder, n, EIO);
+    const auto save = [&](const std::string& folder) {
+      return outbox->Save(kJob, named_, folder, [] { return false; });
+    };
+    auto saved = save(content_);
+    const std::string name = absl::StrCat("/node/workspaces/", kJob);
+    if (saved.ok() || !disk.Stat(name).ok()) continue;
+    failed = true;
+    EXPECT_TRUE(outbox->Waiting().empty());
+    saved = save(folder_ + "/removed");
+    ASSERT_TRUE(saved.ok()) << saved.status();
+    EXPECT_EQ(outbox->Waiting(), std::vector<std::string>{kJob});
+    EXPECT_TRUE(disk.HasDurableName(name + "/report"));
+  }
+  EXPECT_TRUE(failed);
+}
+
+TEST_F(WorkspaceOutboxTest, DamagedReportAndShortArchiveAreNeverSent) {
+  ASSERT_TRUE(Save().ok());
+  const std::string archive = folder_ + "/workspaces/" + kJob + "/archive";
+  fs::resize_file(archive, fs::file_size(archive) - 1);
+  EXPECT_EQ(ReasonOf(outbox_->Report(kJob).status()), "WORKSPACE_NOT_SAVED");
+  fs::remove(archive);
+  EXPECT_EQ(ReasonOf(outbox_->Report(kJob).status()), "WORKSPACE_NOT_SAVED");
+  std::ofstream(folder_ + "/workspaces/" + kJob + "/report") << "damaged";
+  EXPECT_EQ(ReasonOf(outbox_->Report(kJob).status()), "WORKSPACE_NOT_SAVED");
+}
+
+TEST_F(WorkspaceOutboxTest, PartThatCannotBeRemovedDoesNotPreventTheStart) {
+  SimulatedDisk disk;
+  const std::string partial = absl::StrCat("/node/workspaces/", kJob, ".partial");
+  ASSERT_TRUE(MakeFolders(disk, partial).ok());
+  disk.FailAt(SimulatedDisk::Call::kRemove, 1, EBUSY);
+  const auto outbox = WorkspaceOutbox::Open(disk, "/node", "n1", clock_);
+  ASSERT_TRUE(outbox.ok()) << outbox.status();
+  EXPECT_TRUE(disk.Stat(partial).ok()) << "the removal did not fail";
 }
 
 TEST_F(WorkspaceOutboxTest, WaitingBytesAreBounded) {

@@ -76,6 +76,11 @@ bool AttachClient::Send(v1::AttachRequest message) {
   return stream_ != nullptr && stream_->Send(std::move(message));
 }
 
+void AttachClient::ResumeReading() {
+  MutexLock lock(mutex_);
+  if (stream_ != nullptr) stream_->ResumeReading();
+}
+
 bool AttachClient::attached() const {
   MutexLock lock(mutex_);
   return stream_ != nullptr && stream_->welcomed();

@@ -60,6 +60,10 @@ class AttachClient {
   // is full: OnWritable tells when to try again, OnWelcome when to start over.
   [[nodiscard]] bool Send(v1::AttachRequest message);
 
+  // Reads the next message after AttachDelegate::MayReadNext returned false. May be called at any
+  // time.
+  void ResumeReading();
+
   // Returns whether this child is attached.
   bool attached() const;
   // Address and channel of the current or last parent; empty and null before the first.

@@ -14,8 +14,7 @@
 namespace muster {
 
 // The owner of an attachment. Called on threads of gRPC and of the client, one call at a time
-// except OnWritable. A call must not block for long: the next message is read after it returns, and
-// this is the flow control towards the parent.
+// except OnWritable. A call must not block.
 class AttachDelegate {
  public:
   virtual ~AttachDelegate() = default;
@@ -29,6 +28,10 @@ class AttachDelegate {
 
   // Called for each message that does not concern the attachment itself. An error ends the stream.
   virtual absl::Status OnMessage(v1::AttachResponse message) = 0;
+
+  // Called after each of these two. Returns whether the next message may be read now, which is the
+  // flow control towards the parent; else the owner calls AttachClient::ResumeReading.
+  virtual bool MayReadNext() { return true; }
 
   // Called when a welcomed stream has ended.
   virtual void OnLost(const absl::Status& why) = 0;

@@ -61,6 +61,23 @@ Sent AttachStream::Enqueue(v1::AttachRequest message) {
   return sent;
 }
 
+void AttachStream::ReadOn() {
+  {
+    MutexLock lock(mutex_);
+    paused_ = true;  // before the question: the delegate may change its mind immediately
+  }
+  if (parts_.delegate.MayReadNext()) ResumeReading();
+}
+
+void AttachStream::ResumeReading() {
+  {
+    MutexLock lock(mutex_);
+    if (!std::exchange(paused_, false)) return;
+    received_at_ = parts_.clock.MonotonicNow();
+  }
+  stream_->ReadNext();
+}
+
 bool AttachStream::welcomed() const {
   MutexLock lock(mutex_);
   return welcomed_at_ && !ending_;
@@ -88,7 +105,7 @@ void AttachStream::Tick() {
   {
     MutexLock lock(mutex_);
     if (ending_) return;
-    if (now - received_at_ > (welcomed_at_ ? 3 * interval_ : kWelcomeWithin)) {
+    if (!paused_ && now - received_at_ > (welcomed_at_ ? 3 * interval_ : kWelcomeWithin)) {
       silence = absl::DeadlineExceededError(welcomed_at_ ? "the relay fell silent"
                                                          : "the relay did not answer");
     } else if (welcomed_at_ && now > renew_at_) {
@@ -137,7 +154,7 @@ void AttachStream::Adopt() {
     MutexLock lock(mutex_);
     renew_at_ = std::min(renew_at_, received_at_ + kConfirmMove);
   }
-  stream_->ReadNext();
+  ReadOn();
 }
 
 void AttachStream::OnMessage(v1::AttachResponse message) {
@@ -152,7 +169,7 @@ void AttachStream::OnMessage(v1::AttachResponse message) {
     return HandleOffer(std::move(*message.mutable_welcome()));
   }
   if (const absl::Status handled = Handle(std::move(message)); !handled.ok()) return End(handled);
-  stream_->ReadNext();
+  candidate ? stream_->ReadNext() : ReadOn();
 }
 
 void AttachStream::OnWritable() {

@@ -50,6 +50,9 @@ class AttachStream final : private ParentStreamEvents {
   // As AttachClient::Send.
   [[nodiscard]] bool Send(v1::AttachRequest message);
 
+  // Reads the next message if AttachDelegate::MayReadNext had prevented that.
+  void ResumeReading() ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Returns whether the delegate was welcomed and the stream has not ended.
   bool welcomed() const;
   // When the delegate was welcomed (monotonic), also after the end.
@@ -58,7 +61,7 @@ class AttachStream final : private ParentStreamEvents {
   std::string relay() const;
 
   // Sends a heartbeat or a new statement when it is due, and ends a silent stream. To be called
-  // every tick().
+  // every tick(). While the delegate takes no messages, no stream counts as silent.
   void Tick();
   // At most a second; less if the relay wants more frequent heartbeats.
   absl::Duration tick() const;
@@ -81,6 +84,7 @@ class AttachStream final : private ParentStreamEvents {
   void OnWritable() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEnd(const absl::Status& status) override ABSL_LOCKS_EXCLUDED(mutex_);
 
+  void ReadOn() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Handle(v1::AttachResponse message) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status HandleGreeting(v1::AttachResponse::Greeting greeting) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleOffer(v1::AttachResponse::Welcome offer) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -102,6 +106,7 @@ class AttachStream final : private ParentStreamEvents {
   int greetings_ ABSL_GUARDED_BY(mutex_) = 0;
   std::optional<absl::Duration> welcomed_at_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
+  bool paused_ ABSL_GUARDED_BY(mutex_) = false;   // the delegate takes no message for now
   bool refused_ ABSL_GUARDED_BY(mutex_) = false;  // Send returned false since OnWritable
   // A message waits to be sent, so that no heartbeat is needed; OnWritable clears it.
   bool sending_ ABSL_GUARDED_BY(mutex_) = false;

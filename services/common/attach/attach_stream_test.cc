@@ -153,6 +153,28 @@ TEST_F(AttachStreamTest, HeartbeatsDoNotQueueBehindAStuckWrite) {
   EXPECT_TRUE(parent_.sent()[1].has_beat());
 }
 
+TEST_F(AttachStreamTest, NextMessageIsReadWhenTheDelegateTakesOne) {
+  const auto stream = Attached();
+  delegate_.SetFull(true);
+  v1::AttachResponse message;
+  message.mutable_cancel()->set_job("j");
+  parent_.Deliver(message);
+  EXPECT_FALSE(parent_.reading());
+  // What the relay sends meanwhile is not read: it is not silent.
+  clock_.Advance(4 * kInterval);
+  stream->Tick();
+  EXPECT_FALSE(parent_.cancelled());
+  const int reads = parent_.reads();
+  stream->ResumeReading();
+  stream->ResumeReading();
+  EXPECT_EQ(parent_.reads(), reads + 1);
+  stream->Tick();
+  EXPECT_FALSE(parent_.cancelled());
+  clock_.Advance(3 * kInterval + absl::Seconds(1));
+  stream->Tick();
+  EXPECT_TRUE(parent_.cancelled());
+}
+
 TEST_F(AttachStreamTest, SilentRelayEndsTheStreamAfterThreeIntervals) {
   const auto stream = Attached();
   clock_.Advance(3 * kInterval);

@@ -221,9 +221,18 @@ class RecordingDelegate final : public AttachDelegate {
     Record("message");
     return absl::OkStatus();
   }
+  bool MayReadNext() override {
+    MutexLock lock(mutex_);
+    return !full_;
+  }
   void OnLost(const absl::Status&) override { Record("lost"); }
   void OnWritable() override { Record("writable"); }
 
+  // Whether it takes no further message.
+  void SetFull(bool full) {
+    MutexLock lock(mutex_);
+    full_ = full;
+  }
   void SetWelcomeResult(absl::Status result) {
     MutexLock lock(mutex_);
     welcome_result_ = std::move(result);
@@ -240,6 +249,7 @@ class RecordingDelegate final : public AttachDelegate {
   }
 
   Mutex mutex_;
+  bool full_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status welcome_result_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ ABSL_GUARDED_BY(mutex_);
 };

@@ -24,6 +24,10 @@ absl::Status ErrnoError(int error_number, std::string_view what, std::string_vie
       return errors::FileExists(what, subject, text);
     case EROFS:
       return errors::FileSystemNotWritable(what, subject, text);
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+      return errors::SystemLimit(what, subject, text);
     default:
       return errors::IoError(what, subject, text);
   }

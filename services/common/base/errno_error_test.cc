@@ -30,6 +30,7 @@ TEST(ErrnoErrorTest, EachNumberHasItsReason) {
   EXPECT_EQ(ReasonOf(ErrnoError(EEXIST, "create", "x")), "FILE_EXISTS");
   EXPECT_EQ(ReasonOf(ErrnoError(EROFS, "sync folder", "x")), "FILE_SYSTEM_NOT_WRITABLE");
   EXPECT_EQ(ReasonOf(ErrnoError(EIO, "read", "x")), "IO_ERROR");
+  EXPECT_EQ(ReasonOf(ErrnoError(EMFILE, "open", "x")), "SYSTEM_LIMIT");
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/write_all.h"
 #include "services/common/errors/base.h"
 #include "services/common/errors/system.h"
 
@@ -47,13 +48,7 @@ class PosixFile final : public File {
   ~PosixFile() override { close(fd_); }
 
   absl::Status WriteAt(std::string_view data, int64_t offset) override {
-    while (!data.empty()) {
-      const ssize_t n = Retry([&] { return pwrite(fd_, data.data(), data.size(), offset); });
-      if (n < 0) return ErrnoError(errno, "write", path_);
-      data.remove_prefix(static_cast<size_t>(n));
-      offset += n;
-    }
-    return absl::OkStatus();
+    return WriteAllAt(fd_, data, offset, path_);
   }
 
   absl::StatusOr<size_t> ReadAt(std::span<char> buffer, int64_t offset) override {

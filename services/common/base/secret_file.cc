@@ -18,20 +18,11 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
+#include "services/common/base/write_all.h"
 #include "services/common/errors/base.h"
 
 namespace muster {
 namespace {
-
-absl::Status WriteAll(int fd, std::string_view content, const std::string& path) {
-  while (!content.empty()) {
-    const ssize_t n = write(fd, content.data(), content.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoError(errno, "write", path);
-    content.remove_prefix(static_cast<size_t>(n));
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::string> ReadAll(int fd, const std::string& path, size_t max_bytes) {
   std::string content;

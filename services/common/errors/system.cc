@@ -44,6 +44,12 @@ absl::Status FolderSyncUnsupported(std::string_view path) {
                    "Use a folder on a local file system, such as ext4 or XFS, that is mounted for writing.");
 }
 
+absl::Status SystemLimit(std::string_view what, std::string_view subject, std::string_view why) {
+  return MakeError(absl::StatusCode::kInternal, "SYSTEM_LIMIT",
+                   absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),
+                   "Raise the limit of open files of the process (ulimit -n), or free memory, and try again.");
+}
+
 absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why) {
   return MakeError(absl::StatusCode::kInternal, "IO_ERROR",
                    absl::StrCat(ToAbsl(what), " ", ToAbsl(subject), ": ", ToAbsl(why)),

@@ -22,6 +22,8 @@ absl::Status FileExists(std::string_view what, std::string_view subject, std::st
 absl::Status FileSystemNotWritable(std::string_view what, std::string_view subject, std::string_view why);
 // INTERNAL, FILE_SYSTEM_NOT_WRITABLE.
 absl::Status FolderSyncUnsupported(std::string_view path);
+// INTERNAL, SYSTEM_LIMIT.
+absl::Status SystemLimit(std::string_view what, std::string_view subject, std::string_view why);
 // INTERNAL, IO_ERROR.
 absl::Status IoError(std::string_view what, std::string_view subject, std::string_view why);
 

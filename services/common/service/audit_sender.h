@@ -61,7 +61,7 @@ class AuditSender {
     // Logs the content of a record that the audit log will never have.
     std::function<void(const Record& record, const std::string& why)> log_lost;
     // Until `unaudited` is called again when it has returned nothing; infinite: at the next Wake.
-    absl::Duration look_again_after = absl::InfiniteDuration();
+    absl::Duration poll_after = absl::InfiniteDuration();
   };
 
   // `timers` and `executor` outlive it.
@@ -118,8 +118,8 @@ class AuditSender {
   void SendNext() {
     std::vector<Record> records = parts_.unaudited(kSubjectsAtOnce);
     if (records.empty()) {
-      if (parts_.look_again_after < absl::InfiniteDuration()) {
-        task_.RunAfter(parts_.look_again_after);
+      if (parts_.poll_after < absl::InfiniteDuration()) {
+        task_.RunAfter(parts_.poll_after);
       }
       return;
     }

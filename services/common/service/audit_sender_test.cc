@@ -45,7 +45,7 @@ class AuditSenderTest : public ::testing::Test {
                       .subject_of = [](const Record& record) { return record.subject(); },
                       .log_lost = [this](const Record& record,
                                          const std::string&) { lost_.push_back(record.subject()); },
-                      .look_again_after = kLookAgain},
+                      .poll_after = kPoll},
         clock_, executor_);
     executor_.AwaitIdle();
   }
@@ -56,7 +56,7 @@ class AuditSenderTest : public ::testing::Test {
     executor_.AwaitIdle();
   }
 
-  static constexpr absl::Duration kLookAgain = absl::Seconds(1);
+  static constexpr absl::Duration kPoll = absl::Seconds(1);
   FakeClock clock_;
   Executor executor_{{"test", 1, 16}};
   absl::Status answer_;
@@ -70,10 +70,10 @@ class AuditSenderTest : public ::testing::Test {
 TEST_F(AuditSenderTest, RecordIsFoundWithoutAWake) {
   Add("a");
   EXPECT_THAT(sent_, IsEmpty());
-  Advance(kLookAgain);
+  Advance(kPoll);
   EXPECT_THAT(sent_, ElementsAre("a"));
   Add("b");
-  Advance(kLookAgain);
+  Advance(kPoll);
   EXPECT_THAT(sent_, ElementsAre("a", "b"));
   EXPECT_THAT(unaudited_, IsEmpty());
 }
@@ -82,7 +82,7 @@ TEST_F(AuditSenderTest, RecordIsFoundWithoutAWake) {
 TEST_F(AuditSenderTest, RecordThatCannotBeMarkedIsSentAgainLater) {
   failing_marks_ = 1;
   Add("a");
-  Advance(kLookAgain);
+  Advance(kPoll);
   EXPECT_THAT(sent_, ElementsAre("a"));
   Advance(Sender::kRetryAfter - absl::Seconds(1));
   EXPECT_THAT(sent_, ElementsAre("a"));
@@ -94,7 +94,7 @@ TEST_F(AuditSenderTest, RecordThatCannotBeMarkedIsSentAgainLater) {
 TEST_F(AuditSenderTest, OnlyARejectedRecordIsLost) {
   answer_ = absl::UnimplementedError("an earlier aggregator");
   Add("a");
-  Advance(kLookAgain);
+  Advance(kPoll);
   EXPECT_THAT(lost_, IsEmpty());
   answer_ = errors::RoleNotAllowed("spiffe://fleet.test/node/n", "RecordServiceChange", "operator");
   Advance(Sender::kRetryAfter);

@@ -2,9 +2,6 @@
 
 #include <fcntl.h>
 #include <openssl/ssl.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -21,7 +18,6 @@
 #include <boost/beast/websocket.hpp>
 #include <boost/beast/websocket/ssl.hpp>
 #include <chrono>
-#include <cstring>
 #include <exception>
 #include <thread>
 #include <utility>
@@ -31,10 +27,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "services/common/base/errno_error.h"
 #include "services/common/base/random_id.h"
-#include "services/common/base/unique_fd.h"
 #include "services/common/tunnel/outer_trust.h"
+#include "services/common/tunnel/process_socket.h"
 #include "services/common/tunnel/tunnel_status.h"
 #include "services/common/version.h"
 
@@ -301,28 +296,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::array<char, kTunnelBuffer> down_;
 };
 
-// Returns a listening socket with an abstract name.
-absl::StatusOr<UniqueFd> Listen(const std::string& name) {
-  UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::memcpy(address.sun_path + 1, name.data(), name.size());  // 46 bytes of 107
-  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  if (!fd.valid() || bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
-      listen(fd.get(), SOMAXCONN) != 0) {
-    return ErrnoError(errno, "open", "a local socket for a tunnel");
-  }
-  return fd;
-}
-
-// Returns whether this process has opened the other end of a connection.
-bool IsOwn(LocalSocket& socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  return getsockopt(socket.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
-         peer.pid == getpid();
-}
-
 class Endpoint final : public TunnelEndpoint {
  public:
   explicit Endpoint(TunnelOptions options)
@@ -343,7 +316,7 @@ class Endpoint final : public TunnelEndpoint {
   }
 
   absl::Status Open() {
-    auto fd = Listen(shared_.name);
+    auto fd = ProcessSocket::Listen(shared_.name);
     if (!fd.ok()) return fd.status();
     Error error;
     acceptor_.assign(asio::local::stream_protocol(), fd->get(), error);
@@ -386,7 +359,7 @@ class Endpoint final : public TunnelEndpoint {
       fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
       if (shared_.connections >= kMaxTunnelConnections) {
         shared_.Report("", absl::StrCat("this process has ", kMaxTunnelConnections, " tunnels"));
-      } else if (IsOwn(socket)) {
+      } else if (ProcessSocket::IsOwn(socket.native_handle())) {
         std::make_shared<Connection>(shared_, std::move(socket))->Start();
       }
       Accept();

@@ -33,12 +33,14 @@ absl::StatusOr<std::unique_ptr<JobBoard>> JobBoard::Open(Options options, const 
   std::unique_ptr<JobBoard> board(new JobBoard(std::move(options), parts));
   RETURN_IF_ERROR(LoadJobs(parts.files, board->options_.folder, board->options_.max_output,
                            board->fleet_, board->table_));
-  board->writer_ = std::make_unique<JobWriter>(
-      JobWriter::Parts{parts.files, parts.clock, parts.dispatcher, board->table_, board->watchers_,
-                       board->inbox_, parts.timers, parts.executor, board->options_.verify,
-                       [b = board.get()](const std::string& id, const std::string& folder) {
-                         return b->Reopen(id, folder);
-                       }});
+  board->late_ = std::make_unique<LateJobs>(
+      LateJobs::Parts{parts.clock, board->table_, board->inbox_, parts.timers, parts.late_executor,
+                      [b = board.get()](const std::string& id, const std::string& folder) {
+                        return b->Reopen(id, folder);
+                      }});
+  board->writer_ = std::make_unique<JobWriter>(JobWriter::Parts{
+      parts.files, parts.clock, parts.dispatcher, board->table_, board->watchers_, board->inbox_,
+      parts.timers, parts.executor, board->options_.verify, board->late_.get()});
   return board;
 }
 
@@ -177,12 +179,14 @@ std::vector<v1::RecordJobRequest> JobBoard::Unaudited(size_t limit) const {
   return records;
 }
 
-absl::StatusOr<std::shared_ptr<RunningJob>> JobBoard::Reopen(const std::string& id,
-                                                             const std::string& folder) {
+absl::Status JobBoard::Reopen(const std::string& id, const std::string& folder) {
+  // Without the lock: the writer waits for it, to mark that another job is audited.
+  ASSIGN_OR_RETURN(auto late, LateJob::Read(files_, folder, options_.max_output));
   MutexLock lock(folders_);
-  ASSIGN_OR_RETURN(auto job, ReopenJob(files_, folder, options_.max_output, fleet_));
+  ASSIGN_OR_RETURN(const auto job, std::move(late).Open(files_, fleet_));
   table_.Reopen(id, job);
-  return job;
+  // It may have been removed meanwhile.
+  return table_.FindRunning(id) == job ? absl::OkStatus() : errors::JobNotFound(id);
 }
 
 absl::Status JobBoard::MarkAudited(const v1::RecordJobRequest& record) {

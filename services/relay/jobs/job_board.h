@@ -26,6 +26,7 @@
 #include "services/relay/jobs/job_table.h"
 #include "services/relay/jobs/job_watchers.h"
 #include "services/relay/jobs/job_writer.h"
+#include "services/relay/jobs/late_jobs.h"
 #include "services/relay/jobs/record_inbox.h"
 #include "services/relay/jobs/record_sink.h"
 #include "services/relay/jobs/running_job.h"
@@ -69,7 +70,7 @@ class JobBoard : public RecordSink {
   };
 
   // The objects that jobs use; they outlive the board. `executor` runs the writer of the records
-  // alone, which waits for the disk.
+  // alone, which waits for the disk, and `late_executor` what reads jobs again (late_jobs.h).
   struct Parts {
     FileOps& files;
     Topology& topology;
@@ -77,6 +78,7 @@ class JobBoard : public RecordSink {
     const Clock& clock;
     TimerService& timers;
     Executor& executor;
+    Executor& late_executor;
   };
 
   // Loads the jobs of the folder and continues them.
@@ -126,8 +128,7 @@ class JobBoard : public RecordSink {
                                  const std::string& submitter,
                                  const RunningJob::Explanations& explanations,
                                  const std::optional<Cancellation>& cancellation);
-  absl::StatusOr<std::shared_ptr<RunningJob>> Reopen(const std::string& id,
-                                                     const std::string& folder)
+  absl::Status Reopen(const std::string& id, const std::string& folder)
       ABSL_LOCKS_EXCLUDED(folders_);
   Cancellation CancellationBy(const std::string& by) const;
   RunningJob::Explanations Explain(const JobRequest& request) const;
@@ -141,6 +142,7 @@ class JobBoard : public RecordSink {
   JobTable table_;
   JobWatchers watchers_;
   RecordInbox inbox_;
+  std::unique_ptr<LateJobs> late_;
   std::unique_ptr<JobWriter> writer_;
 };
 

@@ -24,7 +24,7 @@ class JobBoardSubmitTest : public testing::JobFixture {
 
   Executor executor_{{"job-writer", 1, 100}};
   const std::unique_ptr<JobBoard> board_ = *JobBoard::Open(
-      {.folder = "/jobs"}, {disk_, topology_, dispatcher_, clock_, clock_, executor_});
+      {.folder = "/jobs"}, {disk_, topology_, dispatcher_, clock_, clock_, executor_, executor_});
 };
 
 TEST_F(JobBoardSubmitTest, JobForAllWithoutANodeIsRefusedAndNotCreated) {
@@ -94,8 +94,8 @@ TEST_F(JobBoardSubmitTest, CancelledJobThatIsCreatedSurvivesAnyLossOfPower) {
     ASSERT_TRUE(MakeFolders(disk, "/jobs").ok());
     Executor executor{{"job-writer", 1, 100}};
     {
-      const auto board = *JobBoard::Open({.folder = "/jobs"},
-                                         {disk, topology_, dispatcher_, clock_, clock_, executor});
+      const auto board = *JobBoard::Open(
+          {.folder = "/jobs"}, {disk, topology_, dispatcher_, clock_, clock_, executor, executor});
       disk.PowerOffAt(calls);
       board->CancelOrCreate(request, kOperator, kOther).IgnoreError();
       executor.AwaitIdle();

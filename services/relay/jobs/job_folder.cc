@@ -1,6 +1,7 @@
 #include "services/relay/jobs/job_folder.h"
 
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +25,7 @@ enum Kind : char {
   kWithdrawn = 'w',  // nothing, as the next: the cancellation had no effect
   kSubmissionAudited = 's',
   kCancellationAudited = 'x',
-  kAbandoned = 'b',  // names, a line each: of the end that follows
+  kAbandoned = 'b',  // names, a line each: of the end that follows, and of those without any
   kReopened = 'o',   // nothing
   kEnded = 'e',      // where the records end (i64, little-endian), Job
 };
@@ -62,10 +63,16 @@ absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::str
   return entry.size() > 1 ? journal.Append(entry) : absl::OkStatus();
 }
 
+absl::Status WriteAbandoned(Journal& journal, const std::vector<std::string>& names) {
+  // An entry without names replaces those of an earlier end.
+  return names.empty() ? journal.Append(std::string(1, kAbandoned))
+                       : AppendNames(journal, kAbandoned, names);
+}
+
 struct Reading {
   StoredJob stored;
   bool accepted = false;
-  std::vector<std::string> abandoned;  // of the end that follows
+  std::optional<std::vector<std::string>> abandoned;  // of the end that follows; none: unchanged
 };
 
 // False if it is no entry.
@@ -117,13 +124,14 @@ bool ReadEntry(std::string_view entry, Reading* reading) {
       stored->reopened = true;
       return true;
     case kAbandoned:
+      if (!reading->abandoned) reading->abandoned.emplace();
       for (const absl::string_view name : absl::StrSplit(ToAbsl(body), '\n', absl::SkipEmpty())) {
-        reading->abandoned.emplace_back(name);
+        reading->abandoned->emplace_back(name);
       }
       return true;
     case kEnded:
       if (!read_number(stored->records_end)) return false;
-      stored->abandoned = std::exchange(reading->abandoned, {});
+      if (reading->abandoned) stored->abandoned = *std::exchange(reading->abandoned, std::nullopt);
       stored->ended = true;
       stored->reopened = false;
       return parse(stored->job);
@@ -195,10 +203,13 @@ absl::StatusOr<StoredJob> JobFolder::Read(FileOps& files, const std::string& pat
 
 absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
                                                            const std::string& path) {
-  ASSIGN_OR_RETURN(auto journal, Journal::Open(files, JobPath(path), [](std::string_view, int64_t) {
-                     return absl::OkStatus();
-                   }));
-  return std::unique_ptr<JobFolder>(new JobFolder(std::move(journal), std::nullopt));
+  Reading reading;
+  ASSIGN_OR_RETURN(
+      auto journal, Journal::Open(files, JobPath(path), [&](std::string_view entry, int64_t) {
+        return ReadEntry(entry, &reading) ? absl::OkStatus() : errors::JobDamaged(JobPath(path));
+      }));
+  return std::unique_ptr<JobFolder>(
+      new JobFolder(std::move(journal), std::nullopt, reading.stored.abandoned.size()));
 }
 
 absl::Status JobFolder::Append(std::string_view entry) {
@@ -235,8 +246,18 @@ absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end,
     RETURN_IF_ERROR(journal_->Append(std::string(1, kWithdrawn)));
     cancellation_.reset();
   }
-  RETURN_IF_ERROR(AppendNames(*journal_, kAbandoned, abandoned));
-  RETURN_IF_ERROR(Append(EntryWithNumber(kEnded, records_end) + job.SerializeAsString()));
+  std::string entry = EntryWithNumber(kEnded, records_end) + job.SerializeAsString();
+  if (entry != end_entry_) {
+    // Each late end would add all names: with many of them the journal would be full soon.
+    const bool many_less = abandoned_ > 0 && abandoned.size() <= abandoned_ / 2;
+    if (abandoned.size() > abandoned_ || many_less) {
+      RETURN_IF_ERROR(WriteAbandoned(*journal_, abandoned));
+      abandoned_ = abandoned.size();
+    }
+    RETURN_IF_ERROR(journal_->Append(entry));
+    end_entry_ = std::move(entry);
+  }
+  RETURN_IF_ERROR(journal_->Sync());
   ended_ = true;
   return absl::OkStatus();
 }

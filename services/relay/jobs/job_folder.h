@@ -8,6 +8,7 @@
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_FOLDER_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_FOLDER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -54,7 +55,7 @@ struct StoredJob {
   AuditState audit;
   bool ended = false;
   int64_t records_end = 0;             // the end of the records of a finished job
-  std::vector<std::string> abandoned;  // as MarkEnded
+  std::vector<std::string> abandoned;  // at least those of MarkEnded
   bool reopened = false;               // it has late records, and was not ended again
 };
 
@@ -83,20 +84,25 @@ class JobFolder {
   // The records of a finished job get late ones, until MarkEnded.
   absl::Status MarkReopened();
   // Withdraws a cancellation that was written, and whose MarkCancelled failed: its caller did not
-  // cancel the job. `abandoned`: the nodes whose own outcome may arrive later, "*" for further
-  // ones; then the job is opened and ended again.
+  // cancel the job. `abandoned`: the nodes whose own outcome may arrive later; then the job is
+  // opened and ended again. Their names are written again only if half of them are left, so Read
+  // may return more. A repeated call writes only what a failed one did not.
   absl::Status MarkEnded(const v1::Job& job, int64_t records_end,
                          const std::vector<std::string>& abandoned = {});
 
  private:
-  JobFolder(std::unique_ptr<Journal> journal, std::optional<Cancellation> stored)
+  JobFolder(std::unique_ptr<Journal> journal, std::optional<Cancellation> stored,
+            size_t abandoned = 0)
       : journal_(std::move(journal)),
+        abandoned_(abandoned),
         cancellation_(std::move(stored)),
         cancellation_stored_(cancellation_.has_value()) {}
   absl::Status Append(std::string_view entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Mutex mutex_;
   const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
+  size_t abandoned_ ABSL_GUARDED_BY(mutex_);       // the number of names that Read would return
+  std::string end_entry_ ABSL_GUARDED_BY(mutex_);  // the written one, which may not be durable
   std::optional<Cancellation> cancellation_ ABSL_GUARDED_BY(mutex_);  // written by this object
   bool cancellation_stored_ ABSL_GUARDED_BY(mutex_) = false;          // MarkCancelled returned it
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -19,10 +19,31 @@
 namespace muster {
 namespace {
 
+absl::StatusOr<JobContent> ReadContent(FileOps& files, StoredJob stored, const std::string& folder,
+                                       int64_t max_output) {
+  ASSIGN_OR_RETURN(auto request, ReadJobRequest(std::move(stored.request)));
+  JobState state(PlanOf(request, stored.job, std::move(stored.targets), max_output));
+  ASSIGN_OR_RETURN(auto log, OpenRecords(files, folder, [&](const v1::JobRecord& record) {
+                     state.Replay(record);
+                   }));
+  if (stored.cancelled) state.SetCancelled();
+  state.SetResumed();
+  return JobContent{std::move(request), std::move(state), std::move(log), stored.reopened};
+}
+
+absl::StatusOr<std::shared_ptr<RunningJob>> OpenContent(FileOps& files, JobContent content,
+                                                        const std::string& folder,
+                                                        const RunningJob::Fleet& fleet,
+                                                        bool is_late) {
+  ASSIGN_OR_RETURN(auto job_folder, JobFolder::Open(files, folder));
+  return std::make_shared<RunningJob>(fleet, std::move(content.request), std::move(content.state),
+                                      std::move(job_folder), std::move(content.log), is_late,
+                                      content.reopened);
+}
+
 class Loader {
  public:
-  // `table` may be null for Reopen.
-  Loader(FileOps& files, int64_t max_output, const RunningJob::Fleet& fleet, JobTable* table)
+  Loader(FileOps& files, int64_t max_output, const RunningJob::Fleet& fleet, JobTable& table)
       : files_(files), max_output_(max_output), fleet_(fleet), table_(table) {}
 
   absl::Status Load(const std::string& id, const std::string& folder) {
@@ -45,18 +66,15 @@ class Loader {
       entry.has_output = !absl::IsNotFound(files_.Stat(RecordsPath(folder)).status());
       CancelAbandoned(*std::move(stored), folder);
     } else {
-      ASSIGN_OR_RETURN(entry.running, Resume(*std::move(stored), folder, /*is_late=*/false));
+      ASSIGN_OR_RETURN(auto content, ReadContent(files_, *std::move(stored), folder, max_output_));
+      ASSIGN_OR_RETURN(entry.running,
+                       OpenContent(files_, std::move(content), folder, fleet_, /*is_late=*/false));
     }
     const auto running = entry.running;
-    table_->Insert(id, std::move(entry));
-    if (late != nullptr) table_->Reopen(id, std::move(late));
+    table_.Insert(id, std::move(entry));
+    if (late != nullptr) table_.Reopen(id, std::move(late));
     if (running != nullptr) running->Continue();
     return absl::OkStatus();
-  }
-
-  absl::StatusOr<std::shared_ptr<RunningJob>> Reopen(const std::string& folder) {
-    ASSIGN_OR_RETURN(auto stored, JobFolder::Read(files_, folder));
-    return Resume(std::move(stored), folder, /*is_late=*/true);
   }
 
  private:
@@ -71,19 +89,9 @@ class Loader {
     return nullptr;
   }
 
-  absl::StatusOr<std::shared_ptr<RunningJob>> Resume(StoredJob stored, const std::string& folder,
-                                                     bool is_late) {
-    ASSIGN_OR_RETURN(auto job_folder, JobFolder::Open(files_, folder));
-    ASSIGN_OR_RETURN(auto request, ReadJobRequest(std::move(stored.request)));
-    JobState state(PlanOf(request, stored.job, std::move(stored.targets), max_output_));
-    ASSIGN_OR_RETURN(auto log, OpenRecords(files_, folder, [&](const v1::JobRecord& record) {
-                       state.Replay(record);
-                     }));
-    if (stored.cancelled) state.SetCancelled();
-    state.SetResumed();
-    return std::make_shared<RunningJob>(fleet_, std::move(request), std::move(state),
-                                        std::move(job_folder), std::move(log), is_late,
-                                        stored.reopened);
+  absl::StatusOr<std::shared_ptr<RunningJob>> Reopen(const std::string& folder) {
+    ASSIGN_OR_RETURN(auto late, LateJob::Read(files_, folder, max_output_));
+    return std::move(late).Open(files_, fleet_);
   }
 
   // A finished job may still run on nodes that the root relay gave up.
@@ -111,22 +119,28 @@ class Loader {
   FileOps& files_;
   const int64_t max_output_;
   const RunningJob::Fleet& fleet_;
-  JobTable* const table_;
+  JobTable& table_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<RunningJob>> ReopenJob(FileOps& files, const std::string& folder,
-                                                      int64_t max_output,
-                                                      const RunningJob::Fleet& fleet) {
-  return Loader(files, max_output, fleet, nullptr).Reopen(folder);
+absl::StatusOr<LateJob> LateJob::Read(FileOps& files, const std::string& folder,
+                                      int64_t max_output) {
+  ASSIGN_OR_RETURN(auto stored, JobFolder::Read(files, folder));
+  ASSIGN_OR_RETURN(auto content, ReadContent(files, std::move(stored), folder, max_output));
+  return LateJob(folder, std::move(content));
+}
+
+absl::StatusOr<std::shared_ptr<RunningJob>> LateJob::Open(FileOps& files,
+                                                          const RunningJob::Fleet& fleet) && {
+  return OpenContent(files, std::move(content_), folder_, fleet, /*is_late=*/true);
 }
 
 absl::Status LoadJobs(FileOps& files, const std::string& folder, int64_t max_output,
                       const RunningJob::Fleet& fleet, JobTable& table) {
   RETURN_IF_ERROR(MakeFolders(files, folder));
   ASSIGN_OR_RETURN(const auto listed, files.List(folder));
-  Loader loader(files, max_output, fleet, &table);
+  Loader loader(files, max_output, fleet, table);
   for (const FolderEntry& entry : listed) {
     if (entry.type != FileType::kFolder) continue;
     const std::string& id = entry.name;

@@ -10,8 +10,8 @@ namespace muster {
 namespace {
 
 constexpr auto kAnswerGrace = RunDeadline::kAnswerGrace;
-// A node may wait for an ack after 64 KiB or 256 records, in records of at most 32 KiB: a Cut record
-// must cover them before that.
+// A node may wait for an ack after 64 KiB or 256 records, in records of at most 32 KiB: a Cut
+// record must cover them before that.
 constexpr int64_t kCutBytes = int64_t{32} << 10;
 constexpr int64_t kCutRecords = 192;
 
@@ -366,10 +366,8 @@ std::vector<std::string> JobState::Open() const {
 
 std::vector<std::string> JobState::Abandoned() const {
   std::vector<std::string> nodes;
-  for (const auto& [node, final] : ours_) {
-    const bool sent = final.outcome() == v1::JOB_OUTCOME_TIMED_OUT ||
-                      final.outcome() == v1::JOB_OUTCOME_INDETERMINATE;
-    if (sent) nodes.push_back(node);
+  for (const auto& ended : ours_) {
+    if (IsAbandoned(ended)) nodes.push_back(ended.first);
   }
   return nodes;
 }

@@ -3,6 +3,7 @@
 #ifndef MUSTER_SERVICES_RELAY_JOBS_JOB_STATE_H_
 #define MUSTER_SERVICES_RELAY_JOBS_JOB_STATE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -97,6 +98,7 @@ class JobState {
   std::vector<std::string> Open() const;
   // Returns the targets that the root relay ended although the command may be on them.
   std::vector<std::string> Abandoned() const;
+  bool has_abandoned() const { return std::ranges::any_of(ours_, &JobState::IsAbandoned); }
 
   bool ended() const { return open_ == 0; }
   bool cancelled() const { return cancelled_; }
@@ -130,6 +132,12 @@ class JobState {
     RunDeadline deadline;   // of a started one
   };
 
+  using Decided = std::map<std::string, v1::JobRecord::Final, std::less<>>;
+  static bool IsAbandoned(const Decided::value_type& ended) {
+    return ended.second.outcome() == v1::JOB_OUTCOME_TIMED_OUT ||
+           ended.second.outcome() == v1::JOB_OUTCOME_INDETERMINATE;
+  }
+
   bool IsAway(const std::string& node, absl::Time now, const TargetRoutes& routes) const;
   absl::Time LatestEnd(const Target& target, const Instant& now) const;
   bool IsOver(const std::string& node, const Target& target, const Instant& now,
@@ -153,7 +161,7 @@ class JobState {
   Plan plan_;
   std::map<std::string, Target, std::less<>> targets_;
   std::map<v1::JobOutcome, int64_t> outcomes_;
-  std::map<std::string, v1::JobRecord::Final, std::less<>> ours_;  // replaceable
+  Decided ours_;  // replaceable
   size_t open_ = 0;
   size_t busy_ = 0;  // released or started
   int64_t running_ = 0;

@@ -8,9 +8,6 @@
 namespace muster {
 namespace {
 
-// How often the log of a finished job is read for late records.
-constexpr int kMaxReopened = 100;
-
 int64_t SubmitTime(const v1::Job& job) { return absl::ToUnixMicros(FromProto(job.submit_time())); }
 
 }  // namespace
@@ -137,8 +134,8 @@ std::optional<std::string> JobTable::FindAbandoned(const std::string& id,
   if (found == jobs_.end()) return std::nullopt;
   const Entry& entry = found->second;
   const bool waits = entry.running == nullptr && entry.has_output && entry.abandoned != nullptr &&
-                     (entry.abandoned->contains(node) || entry.abandoned->contains("*"));
-  return waits && entry.reopened < kMaxReopened ? std::optional(entry.folder) : std::nullopt;
+                     entry.abandoned->MayContain(node);
+  return waits ? std::optional(entry.folder) : std::nullopt;
 }
 
 void JobTable::Reopen(const std::string& id, std::shared_ptr<RunningJob> running) {
@@ -146,7 +143,6 @@ void JobTable::Reopen(const std::string& id, std::shared_ptr<RunningJob> running
   const auto found = jobs_.find(id);
   if (found == jobs_.end() || found->second.running != nullptr) return;
   found->second.running = std::move(running);
-  ++found->second.reopened;
   ++late_;
 }
 

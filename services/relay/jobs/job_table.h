@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/mutex.h"
+#include "services/relay/jobs/abandoned_nodes.h"
 #include "services/relay/jobs/job_folder.h"
 #include "services/relay/jobs/running_job.h"
 
@@ -42,10 +43,8 @@ class JobTable {
     std::shared_ptr<RunningJob> running;  // null if it is finished
     int64_t end = 0;                      // of the records of a finished job
     bool has_output = true;               // false: only its audit records are missing
-    // The nodes of a finished job whose own outcome may arrive later, as JobFolder::MarkEnded;
-    // null: none.
-    std::shared_ptr<const std::set<std::string>> abandoned;
-    int reopened = 0;  // how often, in this process
+    // The nodes of a finished job whose own outcome may arrive later; null: none.
+    std::shared_ptr<const AbandonedNodes> abandoned;
     AuditState audit;
 
     // Returns the job as it is now.
@@ -77,9 +76,8 @@ class JobTable {
   absl::StatusOr<Entry> Find(const std::string& id) const;
   // The same, also for a job without output.
   absl::StatusOr<Entry> FindStored(const std::string& id) const;
-  static std::shared_ptr<const std::set<std::string>> SetOf(const std::vector<std::string>& names) {
-    if (names.empty()) return nullptr;
-    return std::make_shared<const std::set<std::string>>(names.begin(), names.end());
+  static std::shared_ptr<const AbandonedNodes> SetOf(const std::vector<std::string>& names) {
+    return names.empty() ? nullptr : std::make_shared<const AbandonedNodes>(names);
   }
 
   // Returns the running job with this id; null if there is none.
@@ -91,8 +89,8 @@ class JobTable {
 
   void Finish(const std::string& id, v1::Job job, int64_t end,
               const std::vector<std::string>& abandoned = {});
-  // Returns the folder of a finished job with output whose node `node` is abandoned, unless the job
-  // was opened too often.
+  // Returns the folder of a finished job with output whose node `node` is abandoned, as
+  // AbandonedNodes::MayContain tells.
   std::optional<std::string> FindAbandoned(const std::string& id, const std::string& node) const;
   // The finished job runs again, for late records. It does not count as one of its submitter.
   void Reopen(const std::string& id, std::shared_ptr<RunningJob> running);

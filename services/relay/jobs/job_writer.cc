@@ -12,11 +12,6 @@ namespace {
 
 constexpr absl::Duration kTick = absl::Milliseconds(500);
 
-// How long a late job waits for the next record, and how many are open at a time: each is read from
-// the disk.
-constexpr absl::Duration kLateIdle = absl::Seconds(10);
-constexpr size_t kMaxLate = 4;
-
 // A failed write is repeated after this time.
 constexpr absl::Duration kRetryAfter = absl::Seconds(1);
 
@@ -67,12 +62,11 @@ void JobWriter::Begin(Round& round) {
 
 void JobWriter::End(Round round) {
   Ack(round.work.batches);
-  unopened_.clear();
+  held_.clear();
   for (RecordInbox::Batch& batch : round.work.batches) batch.done();
   for (const auto& [id, job] : parts_.table.Running()) {
-    const auto late = late_.find(id);
     const bool waits =
-        late != late_.end() && parts_.clock.MonotonicNow() < late->second + kLateIdle;
+        job->is_late() && parts_.late != nullptr && job->has_abandoned() && parts_.late->Awaits(id);
     if (job->ended() && !waits) Finish(id, *job);
   }
   if (round.tick) RemoveOld();
@@ -98,34 +92,16 @@ void JobWriter::DropUnsigned(v1::JobRecords* records) {
 }
 
 void JobWriter::Receive(const v1::JobRecord& record) {
-  auto job = parts_.table.FindRunning(record.job());
-  if (job == nullptr) job = FindLate(record);
-  if (job != nullptr) {
+  if (const auto job = parts_.table.FindRunning(record.job()); job != nullptr) {
     const bool is_new = job->Receive(record);
-    if (is_new && job->is_late()) late_[record.job()] = parts_.clock.MonotonicNow();
+    if (is_new && job->is_late() && parts_.late != nullptr) parts_.late->NoteRecord(record.job());
     return;
   }
-  if (record.has_final()) parts_.dispatcher.Finish(record.job(), record.node());
-}
-
-std::shared_ptr<RunningJob> JobWriter::FindLate(const v1::JobRecord& record) {
-  if (parts_.reopen == nullptr || unopened_.contains(record.job())) return nullptr;
-  const auto folder = parts_.table.FindAbandoned(record.job(), record.node());
-  if (!folder) return nullptr;
-  absl::StatusOr<std::shared_ptr<RunningJob>> job = absl::UnavailableError("too many are open");
-  if (late_.size() < kMaxLate) job = parts_.reopen(record.job(), *folder);
-  if (job.ok()) {
-    late_[record.job()] = parts_.clock.MonotonicNow();
-    return *std::move(job);
+  if (parts_.late != nullptr && parts_.late->Hold(record)) {
+    held_.insert(record.job());
+  } else if (record.has_final()) {
+    parts_.dispatcher.Finish(record.job(), record.node());
   }
-  LogLimited(LogLevel::kWarning, "a late record of a job is not accepted", record.node(),
-             {{"job", record.job()}, {"node", record.node()}, {"error", job.status()}});
-  if (absl::IsDataLoss(job.status())) {
-    parts_.table.ForgetAbandoned(record.job());
-  } else {
-    unopened_.insert(record.job());
-  }
-  return nullptr;
 }
 
 // Returns false if some records are not stored, to be called again.
@@ -148,7 +124,7 @@ bool JobWriter::StoreAll() {
 void JobWriter::Ack(const std::deque<RecordInbox::Batch>& batches) {
   for (const RecordInbox::Batch& batch : batches) {
     for (const v1::JobRecord& record : batch.records.records()) {
-      if (parts_.table.IsUnread(record.job()) || unopened_.contains(record.job())) continue;
+      if (parts_.table.IsUnread(record.job()) || held_.contains(record.job())) continue;
       const auto job = parts_.table.FindRunning(record.job());
       acks_.Add(record, job == nullptr ? record.sequence() : job->Reached(record.node()));
     }
@@ -165,14 +141,16 @@ void JobWriter::Finish(const std::string& id, RunningJob& job) {
     if (!job.is_late()) return;
     finished = job.Describe();  // the next start ends it
   }
-  late_.erase(id);
   parts_.table.Finish(id, *std::move(finished), job.end(), job.Abandoned());
+  if (parts_.late != nullptr) parts_.late->Remove(id);
   parts_.watchers.Wake(id);
 }
 
 void JobWriter::RemoveOld() {
-  const auto is_watched = [this](const std::string& id) { return parts_.watchers.Any(id); };
-  const JobTable::Old old = parts_.table.RemoveOld(parts_.clock.Now(), is_watched);
+  const auto is_used = [this](const std::string& id) {
+    return parts_.watchers.Any(id) || (parts_.late != nullptr && parts_.late->Awaits(id));
+  };
+  const JobTable::Old old = parts_.table.RemoveOld(parts_.clock.Now(), is_used);
   for (const JobTable::Entry& entry : old.without_output) {
     const absl::Status removed = parts_.files.Remove(RecordsPath(entry.folder));
     if (removed.ok() || absl::IsNotFound(removed)) continue;

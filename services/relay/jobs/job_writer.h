@@ -4,14 +4,11 @@
 
 #include <deque>
 #include <functional>
-#include <map>
-#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
@@ -22,6 +19,7 @@
 #include "services/relay/jobs/command_dispatcher.h"
 #include "services/relay/jobs/job_table.h"
 #include "services/relay/jobs/job_watchers.h"
+#include "services/relay/jobs/late_jobs.h"
 #include "services/relay/jobs/pending_acks.h"
 #include "services/relay/jobs/record_inbox.h"
 
@@ -32,7 +30,7 @@ namespace muster {
 // A full disk is retried after a second: no records are read meanwhile.
 //
 // The outcome of a node that a job gave up may arrive after the end of the job. The job is then
-// opened again, until it has got no record for 10 s.
+// opened again (late_jobs.h), until no such node is left, or it has got no record for 10 s.
 //
 // One task on the executor runs the rounds, and waits for the disk: the executor has a thread for
 // it. The other methods are called by its owner, and no state is shared with another thread.
@@ -50,10 +48,7 @@ class JobWriter {
     Executor& executor;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;
-    // Opens a finished job again (ReopenJob), also in the table; null: late records are dropped.
-    std::function<absl::StatusOr<std::shared_ptr<RunningJob>>(const std::string& id,
-                                                              const std::string& folder)>
-        reopen;
+    LateJobs* late = nullptr;  // null: late records are dropped
   };
 
   explicit JobWriter(Parts parts);
@@ -71,8 +66,6 @@ class JobWriter {
   void End(Round round);
   void DropUnsigned(v1::JobRecords* records);
   void Receive(const v1::JobRecord& record);
-  // Returns the finished job that gave up the node of the record, opened again; null: none did.
-  std::shared_ptr<RunningJob> FindLate(const v1::JobRecord& record);
   bool StoreAll();
   void Ack(const std::deque<RecordInbox::Batch>& batches);
   void Finish(const std::string& id, RunningJob& job);
@@ -81,10 +74,8 @@ class JobWriter {
   const Parts parts_;
   PendingAcks acks_;
   std::optional<Round> round_;  // whose records are not stored yet
-  // The late jobs that are open, and when each got its last new record (monotonic).
-  std::map<std::string, absl::Duration> late_;
-  // The jobs of the current round that could not be opened again: their records must not be acked.
-  std::set<std::string> unopened_;
+  // The jobs of the current round with late records that must not be acked.
+  std::set<std::string> held_;
   absl::Duration tick_at_;  // monotonic, as the next
   absl::Duration retry_at_ = -absl::InfiniteDuration();
   ScheduledTask task_;

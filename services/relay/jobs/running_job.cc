@@ -13,9 +13,6 @@
 namespace muster {
 namespace {
 
-// The names of one job, which are in memory until the job is removed.
-constexpr size_t kMaxAbandoned = 1'000;
-
 // Another attempt would fail too, and delay every other job.
 bool IsPermanent(const absl::Status& status) {
   const std::string reason = ReasonOf(status);
@@ -191,7 +188,9 @@ absl::StatusOr<v1::Job> RunningJob::Finish() {
   {
     MutexLock lock(mutex_);
     if (is_late_ && !reopened_) return state_.Describe();
-    is_late_ ? state_.SetLate(fleet_.clock.Now()) : state_.SetEnd(fleet_.clock.Now());
+    // A repeated call stores the same end.
+    if (!finished_at_) finished_at_ = fleet_.clock.Now();
+    is_late_ ? state_.SetLate(*finished_at_) : state_.SetEnd(*finished_at_);
     job = state_.Describe();
   }
   RETURN_IF_ERROR(folder_->MarkEnded(job, end(), Abandoned()));
@@ -200,12 +199,12 @@ absl::StatusOr<v1::Job> RunningJob::Finish() {
 
 std::vector<std::string> RunningJob::Abandoned() const {
   MutexLock lock(mutex_);
-  std::vector<std::string> nodes = state_.Abandoned();
-  if (nodes.size() > kMaxAbandoned) {
-    nodes.resize(kMaxAbandoned);
-    nodes.push_back("*");
-  }
-  return nodes;
+  return state_.Abandoned();
+}
+
+bool RunningJob::has_abandoned() const {
+  MutexLock lock(mutex_);
+  return state_.has_abandoned();
 }
 
 JobRoutes RunningJob::Routes() const {

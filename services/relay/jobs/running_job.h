@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/mutex.h"
@@ -89,8 +90,9 @@ class RunningJob {
   absl::StatusOr<bool> Store();
   // Stores the end of the job, and returns it; that of a late job only if it got records.
   absl::StatusOr<v1::Job> Finish();
-  // Returns the nodes whose own outcome may arrive later, as JobFolder::MarkEnded.
+  // Returns the nodes whose own outcome may arrive later.
   std::vector<std::string> Abandoned() const;
+  bool has_abandoned() const;
 
  private:
   JobRoutes Routes() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -114,6 +116,7 @@ class RunningJob {
   std::vector<v1::JobRecord> pending_ ABSL_GUARDED_BY(mutex_);
   // Targets of which a record was refused, and why; not stored.
   std::map<std::string, std::string> dropped_ ABSL_GUARDED_BY(mutex_);
+  std::optional<absl::Time> finished_at_ ABSL_GUARDED_BY(mutex_);  // by the first Finish
   int64_t end_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -86,6 +86,36 @@ TEST_F(RunningJobTest, CancelAfterTheLastFinalRecordChangesNothing) {
   EXPECT_EQ(job_->Finish()->state(), v1::JOB_STATE_ENDED);
 }
 
+TEST_F(RunningJobTest, RepeatedEndWritesOnlyWhatAFailedOneDidNot) {
+  const auto folder = Store("j2", {"n1"}).folder;
+  const std::vector<std::string> abandoned(1'000, std::string(100, 'n'));
+  int64_t size = 0;
+  for (int i = 0; i < 5; ++i) {
+    disk_.FailAt(SimulatedDisk::Call::kSync, 1, EIO);
+    ASSERT_FALSE(folder->MarkEnded({}, 0, abandoned).ok());
+    const int64_t now = disk_.Stat("/jobs/j2/job")->size;
+    if (i > 0) EXPECT_EQ(now, size);
+    size = now;
+  }
+  ASSERT_TRUE(folder->MarkEnded({}, 0, abandoned).ok());
+  EXPECT_EQ(JobFolder::Read(disk_, "/jobs/j2")->abandoned.size(), 1'000U);
+}
+
+TEST_F(RunningJobTest, AbandonedNodesOfTheLastEndAreKept) {
+  const auto end = [&](int64_t records, const std::vector<std::string>& abandoned) {
+    const auto folder = JobFolder::Open(disk_, "/jobs/j2").value();
+    EXPECT_TRUE(folder->MarkReopened().ok());
+    EXPECT_TRUE(folder->MarkEnded({}, records, abandoned).ok());
+    return JobFolder::Read(disk_, "/jobs/j2")->abandoned;
+  };
+  ASSERT_TRUE(
+      Store("j2", {"a", "b", "c", "d"}).folder->MarkEnded({}, 0, {"a", "b", "c", "d"}).ok());
+  EXPECT_EQ(end(1, {"a", "b", "c"}).size(), 4U) << "they are written again when half is left";
+  EXPECT_EQ(end(2, {"a", "b"}), (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(end(3, {}), std::vector<std::string>());
+  EXPECT_EQ(end(4, {}), std::vector<std::string>());
+}
+
 // The audit log may be marked by another writer then.
 TEST_F(RunningJobTest, CancelDuringTheEndOfAJobDoesNotWriteAfterIt) {
   const auto folder = Store("j2", {"n1"}).folder;

@@ -22,7 +22,7 @@ class OfferList {
     offer.add_nodes(node);
   }
 
-  std::vector<v1::CollectionOffer> Take() {
+  std::vector<v1::CollectionOffer> Dequeue() {
     std::vector<v1::CollectionOffer> offers;
     for (auto& [key, offer] : offers_) offers.push_back(std::move(offer));
     return offers;
@@ -61,7 +61,7 @@ RedeliveryRequests::Offers RedeliveryRequests::Apply(const v1::FollowChangesResp
     if (!in_snapshot_ && change.requested()) {
       OfferList offers;
       offers.Add({change.run(), change.plugin()}, change.node());
-      return offers.Take();
+      return offers.Dequeue();
     }
   }
   return {};
@@ -124,7 +124,7 @@ RedeliveryRequests::Offers RedeliveryRequests::OffersFor(const std::vector<std::
       RepeatAfter(requests_.find({key, node}), kFirstRepeat);
     }
   }
-  return offers.Take();
+  return offers.Dequeue();
 }
 
 void RedeliveryRequests::OnReachable(const std::vector<std::string>& names) {
@@ -151,7 +151,7 @@ void RedeliveryRequests::Tick() {
       RepeatAfter(request, std::min(request->second.pause * 2, kMaxRepeat));
     }
   }
-  for (const v1::CollectionOffer& offer : offers.Take()) SendOffer(topology_, offer);
+  for (const v1::CollectionOffer& offer : offers.Dequeue()) SendOffer(topology_, offer);
 }
 
 }  // namespace muster

@@ -35,19 +35,27 @@ class Root {
       return RunningJob::Explanations{{"revoked", "it was revoked"}};
     };
     auto board = JobBoard::Open(std::move(options),
-                                {disk, topology_, dispatcher_, clock_, clock_, executor_});
+                                {disk, topology_, dispatcher_, clock_, clock_, executor_, late_});
     EXPECT_TRUE(board.ok()) << board.status();
     board_ = *std::move(board);
-    executor_.AwaitIdle();
+    AwaitIdle();
   }
 
   JobBoard& board() { return *board_; }
+  Executor& late() { return late_; }
+  // Waits until the writer is idle, and what reads jobs again unless it is `held`.
+  void AwaitIdle() {
+    executor_.AwaitIdle();
+    if (held) return;
+    late_.AwaitIdle();
+    executor_.AwaitIdle();
+  }
   void Advance(absl::Duration by) {
     clock_.Advance(by);
-    executor_.AwaitIdle();
+    AwaitIdle();
     // A round that began before the new time asks for one that is due now.
     clock_.Advance(absl::ZeroDuration());
-    executor_.AwaitIdle();
+    AwaitIdle();
   }
 
   absl::Status Submit(const std::string& job) {
@@ -61,7 +69,7 @@ class Root {
     JobRequest request = MakeJobRequest(job, clock_.Now());
     request.targets = std::make_shared<const TargetSet>(std::move(nodes));
     EXPECT_TRUE(board_->Submit(std::move(request), "spiffe://fleet.test/operator/o").ok());
-    executor_.AwaitIdle();
+    AwaitIdle();
     return DetailsOf(disk, job);
   }
 
@@ -98,7 +106,7 @@ class Root {
   bool ReceiveAll(v1::JobRecords records) {
     const auto stored = std::make_shared<bool>(false);
     board_->Receive(std::move(records), [stored] { *stored = true; });
-    executor_.AwaitIdle();
+    AwaitIdle();
     return *stored;
   }
 
@@ -157,6 +165,7 @@ class Root {
     return 0;
   }
 
+  bool held = false;                   // the executor of late jobs is blocked
   std::function<void()> on_lookup;     // called once
   std::vector<std::string> looked_up;  // in the register
   std::string forged;  // the node whose final records are not authentic; set before they arrive
@@ -164,6 +173,7 @@ class Root {
  private:
   FakeClock clock_;
   Executor executor_{{.name = "job-writer", .threads = 1}};
+  Executor late_{{.name = "late-jobs", .threads = 1}};
   Topology topology_{{.name = "root"}, clock_};
   CommandDispatcher dispatcher_{topology_, clock_};
   std::shared_ptr<RecordedLink> link_ = std::make_shared<RecordedLink>();

@@ -328,7 +328,7 @@ absl::Status ChildSession::HandleInfo(v1::NodeInfo info) {
 }
 
 void ChildSession::PassInfo() {
-  if (auto info = info_.TakeDue()) parts_.topology.SetInfo(name_, this, std::move(info));
+  if (auto info = info_.DequeueDue()) parts_.topology.SetInfo(name_, this, std::move(info));
 }
 
 void ChildSession::Send(v1::AttachResponse message) {

@@ -39,7 +39,7 @@ absl::Status NodeInfoGate::Receive(v1::NodeInfo info) {
   return absl::OkStatus();
 }
 
-std::shared_ptr<const v1::NodeInfo> NodeInfoGate::TakeDue() {
+std::shared_ptr<const v1::NodeInfo> NodeInfoGate::DequeueDue() {
   const absl::Duration now = clock_.MonotonicNow();
   MutexLock lock(mutex_);
   if (waiting_ == nullptr || now < next_) return nullptr;

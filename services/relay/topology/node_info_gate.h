@@ -32,7 +32,7 @@ class NodeInfoGate {
 
   // Returns what was received since the last call, once it is due; null otherwise. To be called
   // every few seconds.
-  std::shared_ptr<const v1::NodeInfo> TakeDue() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::shared_ptr<const v1::NodeInfo> DequeueDue() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   const Clock& clock_;

@@ -42,7 +42,8 @@ void OtherRoutes::RemoveUnlisted(std::string_view child, uint64_t listing) {
   RemoveIf([&](const Route& route) { return route.child == child && route.listing != listing; });
 }
 
-std::optional<OtherRoutes::Route> OtherRoutes::TakeLatest(const std::string& name, absl::Time now) {
+std::optional<OtherRoutes::Route> OtherRoutes::DequeueLatest(const std::string& name,
+                                                             absl::Time now) {
   const auto found = routes_.find(name);
   if (found == routes_.end()) return std::nullopt;
   std::vector<Route>& routes = found->second;

@@ -40,7 +40,7 @@ class OtherRoutes {
   void RemoveUnlisted(std::string_view child, uint64_t listing);
 
   // Removes and returns the route with the latest statement, unless all have expired.
-  std::optional<Route> TakeLatest(const std::string& name, absl::Time now);
+  std::optional<Route> DequeueLatest(const std::string& name, absl::Time now);
 
   // The number of names.
   size_t size() const { return routes_.size(); }

@@ -22,16 +22,16 @@ TEST(OtherRoutesTest, RouteWithTheLatestStatementIsTakenFirst) {
   routes.Add(Route("r3", 7));
   routes.Add(Route("r4", 6));
   for (const char* child : {"r3", "r4", "r2"}) {
-    EXPECT_EQ(routes.TakeLatest("n1", kNow).value().child, child);
+    EXPECT_EQ(routes.DequeueLatest("n1", kNow).value().child, child);
   }
-  EXPECT_FALSE(routes.TakeLatest("n1", kNow));
+  EXPECT_FALSE(routes.DequeueLatest("n1", kNow));
   EXPECT_EQ(routes.size(), 0u);
 }
 
 TEST(OtherRoutesTest, ExpiredRoutesAreRemoved) {
   OtherRoutes routes;
   routes.Add(Route("r2"));
-  EXPECT_FALSE(routes.TakeLatest("n1", kNow + absl::Hours(1) + absl::Seconds(1)));
+  EXPECT_FALSE(routes.DequeueLatest("n1", kNow + absl::Hours(1) + absl::Seconds(1)));
   EXPECT_EQ(routes.size(), 0u);
 }
 
@@ -47,7 +47,7 @@ TEST(OtherRoutesTest, OldestRouteBeyondTheLimitIsRemoved) {
   OtherRoutes routes;
   for (size_t i = 0; i <= OtherRoutes::kMaxRoutes; ++i) routes.Add(Route(std::to_string(i)));
   std::string children;
-  while (const auto route = routes.TakeLatest("n1", kNow)) children += route->child;
+  while (const auto route = routes.DequeueLatest("n1", kNow)) children += route->child;
   EXPECT_EQ(children, "1234");
 }
 
@@ -56,8 +56,8 @@ TEST(OtherRoutesTest, ListOfAChildWithdrawsItsOlderRoutes) {
   routes.Add(Route("r2", 0, 1));
   routes.Add(Route("r3", 0, 1));
   routes.RemoveUnlisted("r2", 2);
-  EXPECT_EQ(routes.TakeLatest("n1", kNow).value().child, "r3");
-  EXPECT_FALSE(routes.TakeLatest("n1", kNow));
+  EXPECT_EQ(routes.DequeueLatest("n1", kNow).value().child, "r3");
+  EXPECT_FALSE(routes.DequeueLatest("n1", kNow));
 }
 
 TEST(OtherRoutesTest, ChildThatLeavesHasNoRoutes) {
@@ -65,7 +65,7 @@ TEST(OtherRoutesTest, ChildThatLeavesHasNoRoutes) {
   routes.Add(Route("r2"));
   routes.Add(Route("r3"));
   routes.RemoveChild("r3");
-  EXPECT_EQ(routes.TakeLatest("n1", kNow).value().child, "r2");
+  EXPECT_EQ(routes.DequeueLatest("n1", kNow).value().child, "r2");
 }
 
 }  // namespace

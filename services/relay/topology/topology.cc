@@ -250,7 +250,7 @@ void Topology::KeepRoute(const Entry& entry, std::string_view next) {
 // The entry is detached unless another child relay has it.
 void Topology::EndRoute(Entry& entry, Changes& changes) {
   if (!entry.is.attached) return MarkDetached(entry, changes);
-  auto other = other_routes_.TakeLatest(entry.is.name, clock_.Now());
+  auto other = other_routes_.DequeueLatest(entry.is.name, clock_.Now());
   if (!other) return MarkDetached(entry, changes);
   other->is.duplicate_agent_at =
       std::max(other->is.duplicate_agent_at, entry.is.duplicate_agent_at);

@@ -120,8 +120,8 @@ class JobContainerFixture : public testing::DockerTest {
           NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", command_(plan.image)).value();
     }
     process_ = std::make_unique<JobProcess>(
-        JobHost{"/agent", "n1", quota_, engine_, contents_, secrets_(folder_)}, *job_, kJob, plan,
-        [] {});
+        JobHost{"/agent", "n1", quota_, engine_, contents_, secrets_(folder_), workspaces_}, *job_,
+        kJob, plan, [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
@@ -182,6 +182,7 @@ class JobContainerFixture : public testing::DockerTest {
   const CommandOfImage command_;
   testing::MemoryContents contents_;
   const SecretsOfAgent secrets_;
+  WorkspaceOutbox* workspaces_ = nullptr;
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine engine_{docker_->socket()};
   std::unique_ptr<NodeJobFolder> job_;

@@ -72,6 +72,7 @@ class JobRunnerFixture : public ::testing::Test {
     options.max_spool = max_spool_;
     options.docker_socket = docker_socket_;
     options.first_sweep = first_sweep_;
+    options.sweep_every = sweep_every_;
     auto opened = JobRunner::Open(std::move(options), [this] {
       MutexLock lock(mutex_);
       news_ = true;
@@ -198,6 +199,7 @@ class JobRunnerFixture : public ::testing::Test {
   int64_t max_spool_ = int64_t{1} << 30;
   std::string docker_socket_ = "/none";
   absl::Duration first_sweep_ = absl::Minutes(1);
+  absl::Duration sweep_every_ = absl::Minutes(10);
   FinalSigner sign_;
   TestCommands commands_;
   const std::unique_ptr<TimerService> timers_ = MakeTimerService(100);

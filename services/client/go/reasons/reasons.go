@@ -359,6 +359,7 @@ const (
 	StreamBroken                = "STREAM_BROKEN"
 	StreamFailed                = "STREAM_FAILED"
 	SyncFailed                  = "SYNC_FAILED"
+	SystemLimit                 = "SYSTEM_LIMIT"
 	TakenOver                   = "TAKEN_OVER"
 	TargetRefused               = "TARGET_REFUSED"
 	TargetUnknown               = "TARGET_UNKNOWN"

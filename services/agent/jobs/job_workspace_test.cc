@@ -1,0 +1,70 @@
+// Workspaces of containers of a real Docker daemon. The e2e tests send them to the jobs service.
+#include "services/agent/jobs/job_workspace.h"
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "services/agent/jobs/testing/job_container_fixture.h"
+#include "services/common/base/clock.h"
+
+namespace muster {
+namespace {
+
+using ::testing::HasSubstr;
+
+v1::SignedCommand DeploymentOf(const std::string& image) {
+  v1::Command command;
+  command.mutable_container()->set_image(image);
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment.set_deployment(std::string(32, 'd'));
+  deployment.set_action("deploy");
+  deployment.set_type_document(absl::StrCat(
+      "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
+      image, "\n"));
+  deployment.mutable_workspace()->set_workspace("w");
+  v1::SignedCommand signed_command;
+  signed_command.set_command(command.SerializeAsString());
+  return signed_command;
+}
+
+class JobWorkspaceTest : public JobContainerFixture {
+ protected:
+  JobWorkspaceTest() : JobContainerFixture(DeploymentOf) { workspaces_ = outbox_.get(); }
+
+  JobPlan Plan(const std::string& script) {
+    JobPlan plan = PlanOf(docker_->image(), script);
+    plan.deployment = std::string(32, 'd');
+    return plan;
+  }
+
+  const std::unique_ptr<WorkspaceOutbox> outbox_ =
+      WorkspaceOutbox::Open(PosixFileOps(), folder_ + "/node", "n1", SystemClock()).value();
+};
+
+TEST_F(JobWorkspaceTest, WorkspaceOfACancelledContainerIsSaved) {
+  Start(Plan("echo x >/state/workspace/file; trap 'exit 3' TERM; while :; do sleep 0.1; done"));
+  AwaitRunning();
+  process_->Stop(JobStop::kCancelled);
+  const Records all = Finish();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_EQ(all.final.detail(), "");
+  EXPECT_EQ(outbox_->Waiting(), std::vector<std::string>{kJob});
+}
+
+TEST_F(JobWorkspaceTest, CancelledContainerTellsWhyItsWorkspaceIsNotSaved) {
+  Start(
+      Plan("trap 'truncate -s 2G /state/workspace/file; exit' TERM; echo ready;"
+           "while :; do sleep 0.1; done"));
+  ASSERT_TRUE(testing::Await([&] { return job_->log()->content().out.bytes > 0; }));
+  process_->Stop(JobStop::kCancelled);
+  const Records all = Finish();
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_CANCELLED);
+  EXPECT_THAT(all.final.detail(), HasSubstr("the workspace has more than 1024 MiB"));
+  EXPECT_TRUE(outbox_->Waiting().empty());
+}
+
+}  // namespace
+}  // namespace muster
