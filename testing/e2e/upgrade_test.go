@@ -26,6 +26,8 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		ALTER TABLE runs DROP COLUMN result_bytes;
 		DROP TABLE damaged;`, "7"},
 	"jobs": {"jobs/jobs.db", `
+		DROP INDEX documents_of_creator;
+		DROP TABLE content_usage;
 		DROP INDEX deployments_unsettled;
 		ALTER TABLE deployments DROP COLUMN unsettled_until;
 		DROP TABLE conformance_reports;
