@@ -24,8 +24,8 @@ namespace muster {
 // succeeded there, and the node has signed its records. To be called in the transaction that stores
 // the outcome.
 //
-// `end`: the final record. The report has its time, which is by the clock of the node, or the
-// present one if that is earlier, or `end` has none: a report that was long on its way is not new.
+// `end`: the final record. The report has its time, by the clock of the node: a report that arrives
+// late is not new. It has the present time if that is earlier, or if `end` has no time.
 void KeepReport(sqlite::Connection& db, const v1::Deployment& deployment,
                 const v1::DeploymentNode& node, const v1::JobRecord& end);
 

@@ -241,7 +241,7 @@ TEST_F(WorkspaceArchivesTest, OtherBytesThanTheSignedOnesAreRemoved) {
   EXPECT_EQ(ReasonOf(SavePart(report, large_, 0, 5).status()), "INVALID_WORKSPACE");
 }
 
-// A node signs its report, and nobody the offset.
+// The signature of the node does not cover the offset.
 TEST_F(WorkspaceArchivesTest, OffsetOutsideOfTheArchiveIsRefused) {
   ASSERT_TRUE(Deploy("d1").ok());
   constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();

@@ -229,6 +229,7 @@ func TestDashboardDeploysATemplate(t *testing.T) {
 	p.untilShown(row + " [data-state=succeeded]")
 	p.has(row, "1 succeeded", "of 1")
 	p.narrow()
+	rejectedDocumentIsShown(d, p)
 }
 
 // picturesOf takes a screenshot of the page for the documents, and checks that it fits a phone.
@@ -302,7 +303,7 @@ func fillForm(d deploying, p *page) string {
 	}
 	p.click(".check input")
 	p.untilShown("[aria-labelledby=deploy] .command")
-	p.has("[aria-labelledby=deploy] .command code", " --secret db=prod/db@2 ")
+	p.has("[aria-labelledby=deploy] .command code", " --secret db=prod/db@2")
 	p.enter("secret-db", "") // it is not required, and not stored
 	if script[bool](p, fmt.Sprintf("document.querySelector(%q) !== null", problems)) {
 		p.t.Errorf("a correct form has mistakes: %s", p.text(problems))

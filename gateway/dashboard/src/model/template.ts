@@ -168,6 +168,11 @@ function plain(json: string): string {
   return text(typeof value === "string" ? value : json);
 }
 
+/** Whether the services still accept the document, and that of its type: an earlier Muster may have stored one that they reject. */
+export function isAccepted(kind: Kind, wire: WireDocument, typeOf: WireDocument | null): boolean {
+  return Boolean(kind === "type" ? wire.image : wire.type && typeOf?.image);
+}
+
 /**
  * Returns a version with what its document decides, together with that of its type if it is a template. The services
  * merge and check the documents themselves; a template that is stored is narrower than its type.
