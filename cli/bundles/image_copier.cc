@@ -96,6 +96,14 @@ absl::Status FileError(const std::string& image, const std::error_code& fault) {
   return errors::ImageCopyFailed(image, fault.message(), "Check the disk of the temporary folder.");
 }
 
+// Without it, files would be written to the root of the file system.
+absl::Status CheckCreated(const TemporaryFolder& folder, const std::string& image,
+                          const std::string& parent) {
+  if (!folder.path().empty()) return absl::OkStatus();
+  return errors::ImageCopyFailed(image, absl::StrCat("no folder can be created in ", parent),
+                                 "Check its disk and its permissions.");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> ImageCopier::Run(const Call& call) {
@@ -183,7 +191,9 @@ absl::Status ImageCopier::Pull(const std::string& image, int64_t size, const std
                                const std::function<void(int64_t)>& progress) {
   Call call{.arguments = CopyArguments(), .image = image};
   ASSIGN_OR_RETURN(const auto more, RegistryArguments("src-", image));
-  const TemporaryFolder folder(fs::path(blobs).parent_path().string());
+  const std::string parent = fs::path(blobs).parent_path().string();
+  const TemporaryFolder folder(parent);
+  RETURN_IF_ERROR(CheckCreated(folder, image, parent));
   const std::string target = folder.path() + "/image";
   call.arguments.insert(call.arguments.end(), more.begin(), more.end());
   call.arguments.push_back("docker://" + ImageInRegistry(image, RegistryOf(image)));
@@ -216,7 +226,9 @@ absl::Status ImageCopier::Push(const BundleImage& image, const std::string& blob
   Call call{.arguments = CopyArguments(), .image = target};
   ASSIGN_OR_RETURN(const auto more, RegistryArguments("dest-", target));
   // skopeo reads its own layout of a folder: an OCI layout cannot have the manifests of Docker.
-  const TemporaryFolder folder(fs::path(blobs).parent_path().string());
+  const std::string parent = fs::path(blobs).parent_path().string();
+  const TemporaryFolder folder(parent);
+  RETURN_IF_ERROR(CheckCreated(folder, target, parent));
   const std::string digest(DigestOf(target).substr(7));
   std::error_code fault;
   const auto link = [&](const std::string& sha256, const std::string& name) {

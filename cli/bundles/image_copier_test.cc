@@ -149,6 +149,20 @@ TEST_F(ImageCopierTest, ImageThatIsLargerThanItsManifestSaysIsRefused) {
   EXPECT_TRUE(fs::is_empty(pulled_));
 }
 
+// The files would be written to the root of the file system.
+TEST_F(ImageCopierTest, FolderThatCannotBeCreatedIsNamed) {
+  const std::string name = absl::StrCat("127.0.0.1:1/x@sha256:", Index());
+  const std::string missing = folder_.path() + "/none";
+  const auto pull = [&] { return Copier().Pull(name, 10, missing + "/sha256", [](int64_t) {}); };
+  const auto push = [&] { return Copier().Push(image_, missing + "/sha256", name); };
+  for (const absl::Status& status : {pull(), push()}) {
+    EXPECT_EQ(ReasonOf(status), "IMAGE_COPY_FAILED");
+    EXPECT_NE(std::string(status.message()).find("no folder can be created in " + missing),
+              std::string::npos)
+        << status;
+  }
+}
+
 TEST_F(ImageCopierTest, MissingProgramIsNamed) {
   const absl::Status status = Copier({.program = "/none/skopeo"})
                                   .ReadManifestOf("127.0.0.1:1/x@sha256:" + Index())

@@ -14,7 +14,6 @@
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
 #include "cli/output/conformance_view.h"
-#include "cli/output/deployment_view.h"
 #include "cli/output/format.h"
 #include "cli/rpc/attached.h"
 #include "cli/rpc/conformance_client.h"
@@ -110,12 +109,13 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
                                              return absl::OkStatus();
                                            },  // it has no files
                                            targets, arguments.run));
-  ASSIGN_OR_RETURN(const auto created, deployments->Create(request));
-  PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
-                                     SubjectOf(created), " is stored."));
-  const auto ended = AwaitEnd(console, *deployments, created.deployment());
+  const auto created = CreateDeployment(console, *deployments, request);
+  if (absl::IsCancelled(created.status()) && Interrupted()) return kExitInterrupted;
+  RETURN_IF_ERROR(created.status());
+  ReportStored(console, *created);
+  const auto ended = AwaitEnd(console, *deployments, created->deployment());
   if (Interrupted()) {
-    ReportInterrupted(console, created.deployment());
+    ReportInterrupted(console, created->deployment());
     return kExitInterrupted;
   }
   RETURN_IF_ERROR(ended.status());

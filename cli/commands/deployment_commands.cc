@@ -62,18 +62,16 @@ absl::StatusOr<v1::Deployment> Find(DeploymentClient& client, const std::string&
 absl::StatusOr<int> List(Console& console, const CommandLine& line,
                          const DeploymentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
-  v1::ListDeploymentsRequest request;
-  request.set_page_size(arguments.limit);
-  ASSIGN_OR_RETURN(const auto list, clients.deployments->List(request));
+  ASSIGN_OR_RETURN(const auto list, clients.deployments->ListNewest(arguments.limit));
   if (line.json) {
     Json json = Json::array();
-    for (const v1::Deployment& deployment : list.deployments()) {
+    for (const v1::Deployment& deployment : list) {
       json.push_back(ListedJson(deployment));
     }
     console.out << Dump(json);
     return kExitOk;
   }
-  if (list.deployments().empty()) {
+  if (list.empty()) {
     PrintMessage(console, "There are no deployments. Create one: muster deploy --help");
     return kExitOk;
   }
@@ -84,7 +82,7 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
                {"CREATED"},
                {"BY"},
                {"SUCCEEDED"}});
-  for (const v1::Deployment& deployment : list.deployments()) {
+  for (const v1::Deployment& deployment : list) {
     table.AddRow({deployment.deployment().substr(0, kShownDigits), SubjectOf(deployment),
                   deployment.action(), StateWord(deployment.state()),
                   HumanTime(FromProto(deployment.create_time()), absl::Now()),

@@ -217,6 +217,22 @@ absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& clie
   return client.Get(deployment);
 }
 
+absl::StatusOr<v1::Deployment> CreateDeployment(Console& console, DeploymentClient& client,
+                                                const v1::CreateDeploymentRequest& request) {
+  auto stored = client.Create(request);
+  if (stored.ok() || !Interrupted()) return stored;
+  PrintMessage(console,
+               "\nInterrupted: it is not known whether it was stored. Look: muster deployment "
+               "list");
+  return absl::CancelledError("interrupted");
+}
+
+void ReportStored(Console& console, const v1::Deployment& created) {
+  PrintMessage(console,
+               absl::StrCat(created.has_build() ? "Build " : "Deployment ", created.deployment(),
+                            " of ", SubjectOf(created), " is stored."));
+}
+
 void ReportInterrupted(Console& console, const std::string& deployment) {
   PrintMessage(console,
                absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
@@ -234,22 +250,15 @@ absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
                                     const OperatorContext& context, DeploymentClient& client,
                                     const v1::CreateDeploymentRequest& request,
                                     const RolloutArguments& arguments) {
-  const auto stored = client.Create(request);
-  if (!stored.ok() && Interrupted()) {
-    PrintMessage(console,
-                 "\nInterrupted: it is not known whether it was stored. Look: muster deployment "
-                 "list");
-    return kExitInterrupted;
-  }
+  const auto stored = CreateDeployment(console, client, request);
+  if (absl::IsCancelled(stored.status()) && Interrupted()) return kExitInterrupted;
   RETURN_IF_ERROR(stored.status());
   const v1::Deployment& created = *stored;
   if (!arguments.wait) {
     console.out << (line.json ? Dump(ToJson(created)) : absl::StrCat(created.deployment(), "\n"));
     return kExitOk;
   }
-  PrintMessage(console,
-               absl::StrCat(created.has_build() ? "Build " : "Deployment ", created.deployment(),
-                            " of ", SubjectOf(created), " is stored."));
+  ReportStored(console, created);
   const std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
   const auto ended = Follow(console, context, client, created, nodes, arguments, line.json);
   if (Interrupted()) {

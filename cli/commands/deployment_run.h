@@ -69,6 +69,14 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
 absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
                                         const std::string& deployment);
 
+// Stores the deployment. CANCELLED after an interrupt: prints that it is not known whether it was
+// stored.
+absl::StatusOr<v1::Deployment> CreateDeployment(Console& console, DeploymentClient& client,
+                                                const v1::CreateDeploymentRequest& request);
+
+// Prints that a deployment or build is stored.
+void ReportStored(Console& console, const v1::Deployment& created);
+
 // Prints how to continue with a deployment after an interrupt.
 void ReportInterrupted(Console& console, const std::string& deployment);
 

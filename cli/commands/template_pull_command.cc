@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -129,10 +130,25 @@ class Puller {
       ASSIGN_OR_RETURN(const auto page, list(request));
       request.set_page_token(page.next_page_token());
       for (const auto& document : items(page)) {
-        RETURN_IF_ERROR(add(absl::StrCat(document.name(), "@", document.version())));
+        const std::string version = absl::StrCat(document.name(), "@", document.version());
+        if (IsAccepted(document)) {
+          RETURN_IF_ERROR(add(version));
+          continue;
+        }
+        left_out_.insert(version);
+        PrintMessage(console_,
+                     absl::StrCat(Printable(version),
+                                  " is left out: its document, or that "
+                                  "of its type, is of an earlier Muster, and not valid."));
       }
     } while (!request.page_token().empty());
     return absl::OkStatus();
+  }
+
+  // The jobs service returns what it can read of a document (templates.proto).
+  static bool IsAccepted(const v1::TemplateType& type) { return !type.image().empty(); }
+  bool IsAccepted(const v1::Template& own) const {
+    return !own.type().empty() && !left_out_.contains(own.type());
   }
 
   absl::Status AddType(const std::string& reference) {
@@ -255,6 +271,7 @@ class Puller {
   const PullArguments& arguments_;
   DeploymentClient& client_;
   Documents documents_;
+  std::set<std::string> left_out_;             // versions
   std::map<std::string, BundleImage> images_;  // by the names in the documents
   int64_t bytes_ = 0;
 };

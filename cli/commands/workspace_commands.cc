@@ -72,7 +72,9 @@ Json ToJson(const v1::Workspace& workspace) {
 
 // Returns what an operator can do about the state; empty: nothing is to be done.
 std::string NextStep(const v1::Workspace& workspace) {
-  const std::string& name = workspace.workspace();
+  // With its deployment, the command does not take the workspace from a later one.
+  const std::string unlock = absl::StrCat("muster workspace unlock ", workspace.workspace(),
+                                          " --deployment ", workspace.deployment());
   switch (workspace.state()) {
     case v1::WORKSPACE_STATE_IN_USE:
       return absl::StrCat("wait for deployment ", workspace.deployment(),
@@ -80,14 +82,12 @@ std::string NextStep(const v1::Workspace& workspace) {
     case v1::WORKSPACE_STATE_SAVING:
       return absl::StrCat("wait until node ", workspace.node(),
                           " is reachable and has sent its version. If it never will be, keep the "
-                          "newest stored version: muster workspace unlock ",
-                          name);
+                          "newest stored version: ",
+                          unlock);
     case v1::WORKSPACE_STATE_SUSPECT:
       return absl::StrCat("look at what deployment ", workspace.deployment(), " did. If node ",
                           workspace.node(),
-                          " will not send its version, keep the newest stored version: muster "
-                          "workspace unlock ",
-                          name);
+                          " will not send its version, keep the newest stored version: ", unlock);
     default:
       return "";
   }

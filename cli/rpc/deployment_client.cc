@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
 #include "cli/exit_code.h"
 #include "cli/rpc/id_prefix.h"
 #include "cli/rpc/operator_channel.h"
@@ -151,15 +152,32 @@ absl::StatusOr<v1::ListDeploymentsResponse> DeploymentClient::List(
                    stubs_->Subject("the list of deployments"));
 }
 
-absl::StatusOr<std::map<std::string, std::string>> DeploymentClient::SubjectsByJob() {
+absl::StatusOr<std::vector<v1::Deployment>> DeploymentClient::ListNewest(int count) {
+  return ListNewest(count, kCallLimit, kRetryFor);
+}
+
+absl::StatusOr<std::vector<v1::Deployment>> DeploymentClient::ListNewest(int count,
+                                                                         absl::Duration limit,
+                                                                         absl::Duration retry_for) {
+  const absl::Time end = absl::Now() + limit;
+  std::vector<v1::Deployment> newest;
   v1::ListDeploymentsRequest request;
-  request.set_page_size(kPage);
-  ASSIGN_OR_RETURN(const auto list,
-                   CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments,
-                             request, stubs_->Subject("the list of deployments"),
-                             {.limit = kShortLimit, .retry_for = absl::ZeroDuration()}));
+  do {  // a page is bounded by its bytes, too
+    request.set_page_size(count - static_cast<int>(newest.size()));
+    ASSIGN_OR_RETURN(auto list,
+                     CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments,
+                               request, stubs_->Subject("the list of deployments"),
+                               {.limit = end - absl::Now(), .retry_for = retry_for}));
+    for (v1::Deployment& one : *list.mutable_deployments()) newest.push_back(std::move(one));
+    request.set_page_token(list.next_page_token());
+  } while (!request.page_token().empty() && newest.size() < static_cast<size_t>(count));
+  return newest;
+}
+
+absl::StatusOr<std::map<std::string, std::string>> DeploymentClient::SubjectsByJob() {
+  ASSIGN_OR_RETURN(const auto list, ListNewest(kPage, kShortLimit, absl::ZeroDuration()));
   std::map<std::string, std::string> subjects;
-  for (const v1::Deployment& one : list.deployments()) {
+  for (const v1::Deployment& one : list) {
     subjects.emplace(one.job(), one.template_().empty() ? one.type() : one.template_());
   }
   return subjects;

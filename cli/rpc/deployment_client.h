@@ -5,8 +5,10 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "muster/v1/deployments.pb.h"
 #include "muster/v1/secrets.pb.h"
 #include "muster/v1/templates.pb.h"
@@ -42,6 +44,8 @@ class DeploymentClient {
   // Returns the deployment without nodes. It may have to be cancelled at the root relay first.
   absl::StatusOr<v1::Deployment> Cancel(const std::string& deployment);
   absl::StatusOr<v1::ListDeploymentsResponse> List(const v1::ListDeploymentsRequest& request);
+  // Returns the newest deployments, at most `count`, of 1 to 1,000.
+  absl::StatusOr<std::vector<v1::Deployment>> ListNewest(int count);
   // Returns the template, or the type, of each of the newest 1,000 deployments, by its job. Does
   // not wait long for the service: it is for commands that can do without.
   absl::StatusOr<std::map<std::string, std::string>> SubjectsByJob();
@@ -56,6 +60,9 @@ class DeploymentClient {
  private:
   struct Stubs;
   explicit DeploymentClient(std::unique_ptr<Stubs> stubs);
+  // `limit`: for all calls together.
+  absl::StatusOr<std::vector<v1::Deployment>> ListNewest(int count, absl::Duration limit,
+                                                         absl::Duration retry_for);
   absl::StatusOr<v1::Deployment> GetPage(const v1::GetDeploymentRequest& request);
 
   const std::unique_ptr<Stubs> stubs_;

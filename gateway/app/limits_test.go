@@ -19,7 +19,7 @@ import (
 	"muster.example/services/client/go/mustertest"
 )
 
-// Only operators may send long JSON, and only for a new run or job.
+// Only operators may send long JSON, and only for a new run, job or deployment.
 func TestBodyLimitDependsOnCallerAndRoute(t *testing.T) {
 	w := start(t)
 	long := `{"x":"` + strings.Repeat("x", int(limits.Body)) + `"}`
@@ -29,6 +29,8 @@ func TestBodyLimitDependsOnCallerAndRoute(t *testing.T) {
 	}{
 		{alice, "/api/v1/runs", 400}, // it is read: the field is unknown
 		{alice, "/api/v1/jobs", 400},
+		{alice, "/api/v1/deployments", 400},
+		{alice, "/api/v1/deployments:plan", 400},
 		{alice, "/api/v1/runs/" + runA + "/viewers", 413},
 		{nodeOne, "/api/v1/runs/" + runA + "/heartbeats/logs/n1", 413},
 		{nodeOne, "/api/v1/runs/" + runA + "/progress/logs/n1", 413},

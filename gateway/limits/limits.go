@@ -173,7 +173,7 @@ var (
 	CloseBytes   = size(64<<10, Row{Name: "bytes that are read of a client that is refused before its request", Per: "connection", Reason: "a closed connection", Action: "-"})
 	Header       = size(32<<10, Row{Name: "head of a request", Per: "request", Reason: "431", Action: "-"})
 	RudderHeader = size(1<<20, Row{Name: "head of a request at Rudder's listener", Per: "request", Reason: "431", Action: "-"})
-	PlanBody     = size(16<<20, Row{Name: "JSON of a new run or job (operators)", Per: "request", Metric: requests + `{code="413"}`,
+	PlanBody     = size(16<<20, Row{Name: "JSON of a new run, job or deployment (operators)", Per: "request", Metric: requests + `{code="413"}`,
 		Reason: reasons.RequestTooLarge, Action: "name fewer nodes, or use gRPC"})
 	Body = size(1<<20, Row{Name: "JSON of any other request", Per: "request", Metric: requests + `{code="413"}`,
 		Reason: reasons.RequestTooLarge, Action: "-"})

@@ -168,10 +168,11 @@ func (s *Server) refuseCaller(w http.ResponseWriter, r *http.Request, method str
 	return true
 }
 
-// bodyLimit returns the largest body of a method. Only operators may call the first two.
+// bodyLimit returns the largest body of a method. Only operators may send a long one, which names many nodes.
 func bodyLimit(method string) int64 {
 	switch method {
-	case musterv1.RunService_CreateRun_FullMethodName, musterv1.JobService_SubmitJob_FullMethodName:
+	case musterv1.RunService_CreateRun_FullMethodName, musterv1.JobService_SubmitJob_FullMethodName,
+		musterv1.DeploymentService_PlanDeployment_FullMethodName, musterv1.DeploymentService_CreateDeployment_FullMethodName:
 		return limits.PlanBody
 	}
 	return limits.Body

@@ -16,7 +16,8 @@
 
 namespace muster {
 
-// More records of a time without an aggregator replace the oldest ones, whose content is logged.
+// The records that are kept while there is no aggregator. AuditOutbox::List removes the oldest ones
+// beyond them, and logs their content.
 inline constexpr int64_t kMaxOutbox = 20'000;
 
 // The caller that makes a change.
@@ -46,7 +47,7 @@ class AuditOutbox {
   // `database` with the schema of jobs_schema.h outlives this object.
   explicit AuditOutbox(sqlite::LocalDatabase& database) : database_(database) {}
 
-  // Returns the oldest records, in their order.
+  // Returns the oldest records, in their order. Removes those beyond kMaxOutbox before.
   absl::StatusOr<std::vector<Record>> List(size_t limit);
 
   // The aggregator has the record.
@@ -56,6 +57,8 @@ class AuditOutbox {
   absl::StatusOr<int64_t> Count();
 
  private:
+  absl::Status RemoveExcess();
+
   sqlite::LocalDatabase& database_;
 };
 

@@ -17,6 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 constexpr char kOperator[] = "spiffe://fleet.test/user/ann";
 
@@ -110,13 +111,24 @@ TEST_F(AuditOutboxTest, OldestRecordBeyondTheLimitIsLoggedAndRemoved) {
     return absl::OkStatus();
   });
   ASSERT_TRUE(filled.ok()) << filled;
+  EXPECT_EQ(Subjects().front(), "s0");
   ::testing::internal::CaptureStderr();
-  Add("one more");
+  for (int i = 0; i < 150; ++i) Add("one more");  // more than one change removes
+  const absl::Status undone = database_->Write([&](sqlite::Connection& db) {
+    AddAuditRecord(db, v1::AUDIT_KIND_SECRET, {kOperator, ""}, "x", "stored", "", now_);
+    return absl::InternalError("the change failed");
+  });
+  EXPECT_FALSE(undone.ok());
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "logged by a change";
+
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(Subjects().front(), "s150");
   const std::string log = ::testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("subject=s0"));
+  EXPECT_THAT(log, HasSubstr("subject=s0 "));
+  EXPECT_THAT(log, HasSubstr("subject=s149 "));
+  EXPECT_THAT(log, Not(HasSubstr("subject=s150 ")));
   EXPECT_THAT(log, HasSubstr(kOperator));
   EXPECT_EQ(outbox_->Count().value(), kMaxOutbox);
-  EXPECT_EQ(Subjects().front(), "s1");
 }
 
 TEST_F(AuditOutboxTest, LongDetailIsCut) {

@@ -98,18 +98,21 @@ std::string WhyNot(const std::optional<v1::NodeConformance>& node) {
 
 }  // namespace
 
-void KeepReport(Connection& db, const v1::Deployment& deployment, const v1::DeploymentNode& node) {
+void KeepReport(Connection& db, const v1::Deployment& deployment, const v1::DeploymentNode& node,
+                const v1::JobRecord& end) {
   // Outputs that arrive without such an end may be of a relay.
   if (!IsConformanceType(deployment.type()) || !node.final().records_verified() ||
       !HasSucceeded(node)) {
     return;
   }
+  const absl::Time time = end.has_time() ? FromProto(end.time()) : absl::InfiniteFuture();
   for (const v1::JobRecord::Outputs::Output& output : node.outputs().outputs()) {
     if (output.name() != kReportOutput || !ReadConformanceReport(output.value())) continue;
     db.Run(
         "INSERT OR REPLACE INTO conformance_reports (node, deployment, type, received_at, report) "
-        "VALUES (?, ?, ?, unixepoch() * 1000000, ?)",
-        node.node(), deployment.deployment(), deployment.type(), output.value());
+        "VALUES (?, ?, ?, min(?, unixepoch() * 1000000), ?)",
+        node.node(), deployment.deployment(), deployment.type(), absl::ToUnixMicros(time),
+        output.value());
   }
 }
 
@@ -118,9 +121,10 @@ absl::StatusOr<std::vector<v1::NodeConformance>> ConformanceStore::List(std::str
                                                                         absl::Time now,
                                                                         std::string* next) {
   std::vector<v1::NodeConformance> page;
+  std::optional<v1::ConformanceBaseline> message;
   next->clear();
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    const auto baseline = Comparable(ReadBaseline(db));
+    message = ReadBaseline(db);
     Rows rows = db.Query(
         "SELECT node, deployment, type, received_at, report FROM conformance_reports "
         "WHERE node > ? ORDER BY node LIMIT ?",
@@ -131,13 +135,20 @@ absl::StatusOr<std::vector<v1::NodeConformance>> ConformanceStore::List(std::str
         *next = page.back().node();
         break;
       }
-      v1::NodeConformance& node = page.emplace_back(ReadRow(rows));
-      Compare(baseline, now, &node);
-      node.clear_report();
-      bytes += node.ByteSizeLong();
+      bytes += page.emplace_back(ReadRow(rows)).report().size();
     }
     return absl::OkStatus();
   }));
+  const auto baseline = Comparable(std::move(message));
+  size_t bytes = 0;
+  for (size_t i = 0; i < page.size(); ++i) {  // other readers do not wait for this
+    Compare(baseline, now, &page[i]);
+    page[i].clear_report();
+    bytes += page[i].ByteSizeLong();  // the differences may have more bytes than the report
+    if (bytes <= kMaxPageBytes || i + 1 == page.size()) continue;
+    page.resize(i + 1);
+    *next = page.back().node();
+  }
   return page;
 }
 

@@ -23,8 +23,11 @@ namespace muster {
 // Keeps the report of a node that has ended, if this is a deployment of the type "conformance" that
 // succeeded there, and the node has signed its records. To be called in the transaction that stores
 // the outcome.
+//
+// `end`: the final record. The report has its time, by the clock of the node: a report that arrives
+// late is not new. It has the present time if that is earlier, or if `end` has no time.
 void KeepReport(sqlite::Connection& db, const v1::Deployment& deployment,
-                const v1::DeploymentNode& node);
+                const v1::DeploymentNode& node, const v1::JobRecord& end);
 
 // Thread-safe; calls wait for the disk.
 class ConformanceStore {
@@ -33,8 +36,8 @@ class ConformanceStore {
   explicit ConformanceStore(sqlite::LocalDatabase& database) : database_(database) {}
 
   // Returns the nodes with a report by name, from the one after `token` on, without their reports:
-  // at most `limit`, and about kMaxPageBytes.
-  // `now`: the wall clock, as below.
+  // at most `limit`, and those whose reports and differences have about kMaxPageBytes each
+  // (page_size.h). `now`: the wall clock, as below.
   absl::StatusOr<std::vector<v1::NodeConformance>> List(std::string_view token, size_t limit,
                                                         absl::Time now, std::string* next);
 

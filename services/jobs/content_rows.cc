@@ -117,9 +117,7 @@ void DeleteUpload(Connection& db, const std::string& upload) {
 ContentUsage ReadContentUsage(Connection& db, const std::string& creator) {
   ContentUsage usage;
   Rows rows = db.Query(
-      "SELECT count(*), total(size), total(size * (created_by = ?)) FROM "
-      "(SELECT size, created_by FROM contents "
-      "UNION ALL SELECT size, created_by FROM content_uploads)",
+      "SELECT total(count), total(bytes), total(bytes * (created_by = ?)) FROM content_usage",
       creator);
   if (!rows.Next()) return usage;
   usage.count = rows.Int();

@@ -314,25 +314,33 @@ void ContentStore::CloseIdle() {
     for (const auto& [id, session] : sessions_) sessions.push_back(session);
   }
   for (const auto& session : sessions) {
-    MutexLock lock(session->mutex);
+    if (!session->mutex.TryLock()) continue;  // a call uses it
     if (!session->closed && clock_.MonotonicNow() - session->used_at >= kIdle) Close(*session);
+    session->mutex.Unlock();
   }
 }
 
 // Its session keeps calls away that would resume it.
 absl::Status ContentStore::RemoveExpired(const ContentUploadRow& row, absl::Time now) {
   const auto session = FindSession(row);
-  if (!session.ok()) return absl::OkStatus();  // the next sweep removes it
-  MutexLock lock((*session)->mutex);
-  if ((*session)->closed || (*session)->staged != nullptr) return absl::OkStatus();
+  if (!session.ok()) return absl::OkStatus();                 // the next sweep removes it
+  if (!(*session)->mutex.TryLock()) return absl::OkStatus();  // a call uses it
+  absl::Status status;
+  if (!(*session)->closed && (*session)->staged == nullptr) {
+    status = DiscardExpired(row, now);
+    Close(**session);
+  }
+  (*session)->mutex.Unlock();
+  return status;
+}
+
+absl::Status ContentStore::DiscardExpired(const ContentUploadRow& row, absl::Time now) {
   bool deleted = false;
-  absl::Status status = database_.Write([&](Connection& db) {
+  RETURN_IF_ERROR(database_.Write([&](Connection& db) {
     deleted = DeleteExpiredUpload(db, row.upload, now);
     return absl::OkStatus();
-  });
-  if (status.ok() && deleted) status = blobs_->DiscardStaged(row.upload);
-  Close(**session);
-  return status;
+  }));
+  return deleted ? blobs_->DiscardStaged(row.upload) : absl::OkStatus();
 }
 
 absl::Status ContentStore::RemoveUnused(const std::string& sha256, absl::Time now) {

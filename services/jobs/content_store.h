@@ -128,6 +128,7 @@ class ContentStore {
   absl::Status RemoveUpload(const std::string& upload);
   absl::Status RemoveExpired(const ContentUploadRow& row, absl::Time now)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status DiscardExpired(const ContentUploadRow& row, absl::Time now);
   absl::Status RemoveUnused(const std::string& sha256, absl::Time now)
       ABSL_LOCKS_EXCLUDED(change_mutex_);
   void CloseIdle() ABSL_LOCKS_EXCLUDED(mutex_);

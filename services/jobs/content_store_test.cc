@@ -1,11 +1,15 @@
 #include "services/jobs/content_store.h"
 
+#include <atomic>
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/deployments.pb.h"
 #include "services/common/base/crc32c.h"
@@ -13,8 +17,10 @@
 #include "services/common/base/fake_clock.h"
 #include "services/common/base/sha256.h"
 #include "services/common/blob/blob_test_util.h"
+#include "services/common/store/sqlite/query_plan.h"
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/jobs_schema.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
@@ -247,6 +253,89 @@ TEST_F(ContentStoreTest, UnusedContentsAndUploadsExpireAfterADay) {
   EXPECT_EQ(*store_->FindMissing(all), std::vector<std::string>{DigestOf("unused")});
   EXPECT_EQ(store_->Upload(PartOf("not complete", 0, 0))->offset, 0);
   EXPECT_EQ(ReadBytes("d1", "n1", "used"), "used");
+}
+
+// An upload is complete after up to a gigabyte was hashed. Here it waits for the disk instead.
+TEST_F(ContentStoreTest, SweepDoesNotWaitForAnUpload) {
+  std::atomic<bool> writes = false;
+  std::atomic<bool> released = false;
+  std::thread writer([&] {
+    Change([&](Connection&) {
+      writes = true;
+      EXPECT_TRUE(testing::Await([&] { return released.load(); }));
+    });
+  });
+  EXPECT_TRUE(testing::Await([&] { return writes.load(); }));
+  std::thread upload([&] { EXPECT_TRUE(store_->Upload(PartOf("bytes", 0, 5))->stored); });
+  EXPECT_TRUE(testing::Await([&] { return database_->waiting() > 0; }));
+  std::atomic<bool> swept = false;
+  std::thread sweep([&] {
+    store_->Sweep();
+    swept = true;
+  });
+  EXPECT_TRUE(testing::Await([&] { return swept.load(); }, absl::Seconds(20)));
+  released = true;
+  for (std::thread* each : {&writer, &upload, &sweep}) each->join();
+  EXPECT_TRUE(IsStored("bytes"));
+}
+
+// They follow from all changes of the rows.
+TEST_F(ContentStoreTest, UsageIsThatOfTheContentsAndUploads) {
+  ASSERT_TRUE(Put("stored").ok());
+  ASSERT_TRUE(Put("stored", "bob").ok());
+  EXPECT_TRUE(store_->Upload(PartOf("uploading", 0, 3)).ok());
+  EXPECT_TRUE(store_->Upload(PartOf("uploading", 0, 3)).ok());
+  EXPECT_TRUE(store_->Upload(PartOf("uploading", 0, 3, "bob")).ok());
+  const auto usage = [&](const std::string& creator) {
+    ContentUsage found;
+    Change([&](Connection& db) { found = ReadContentUsage(db, creator); });
+    return std::vector<int64_t>{found.count, found.bytes, found.bytes_of_creator};
+  };
+  EXPECT_EQ(usage("ann"), (std::vector<int64_t>{3, 24, 15}));
+  EXPECT_EQ(usage("bob"), (std::vector<int64_t>{3, 24, 9}));
+  ASSERT_TRUE(Put("uploading").ok());
+  EXPECT_EQ(usage("ann"), (std::vector<int64_t>{3, 24, 15}));
+  clock_.Advance(absl::Hours(25));
+  store_->Sweep();  // closes the files of the idle upload
+  store_->Sweep();
+  EXPECT_EQ(usage("ann"), (std::vector<int64_t>{0, 0, 0}));
+}
+
+TEST_F(ContentStoreTest, ContentsThatAreNotKeptAreFoundByAnIndex) {
+  store_->Sweep();
+  std::string plan;
+  ASSERT_TRUE(database_
+                  ->Read([&](Connection& db) {
+                    plan = sqlite::QueryPlan(db, "FROM contents c");
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_THAT(plan, ::testing::HasSubstr("INDEX contents_kept_until (kept_until<?)"));
+}
+
+TEST_F(ContentStoreTest, EarlierDatabaseHasTheUsageOfItsContents) {
+  const std::string path = folder_ + "/old.db";
+  {
+    const auto old = sqlite::LocalDatabase::Open(path, std::span(kJobsSchema).first(9)).value();
+    ASSERT_TRUE(old->Write([](Connection& db) {
+                     WriteContent(db, {"1", 10, "ann"}, absl::UnixEpoch());
+                     WriteContent(db, {"2", 20, "bob"}, absl::UnixEpoch());
+                     WriteUpload(db, {"u", {"3", 5, "ann"}}, absl::UnixEpoch());
+                     return absl::OkStatus();
+                   })
+                    .ok());
+  }
+  const auto database = sqlite::LocalDatabase::Open(path, kJobsSchema).value();
+  ContentUsage usage;
+  ASSERT_TRUE(database
+                  ->Read([&](Connection& db) {
+                    usage = ReadContentUsage(db, "ann");
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(usage.count, 3);
+  EXPECT_EQ(usage.bytes, 35);
+  EXPECT_EQ(usage.bytes_of_creator, 15);
 }
 
 TEST_F(ContentStoreTest, ContentOfARemovedDeploymentIsRemovedUnlessAnotherOneNamesIt) {

@@ -26,7 +26,8 @@ int64_t CountOpenOf(Connection& db, const std::string& creator) {
   return rows.Next() ? rows.Int() : 0;
 }
 
-// The next ones follow with later deployments.
+// Removes the oldest ended deployments of the creator that has most of them, at most
+// kRemovedAtOnce: the next new deployment removes more.
 void RemoveOldest(Connection& db, int64_t max_ended) {
   const int64_t excess = CountOf(db, true) - max_ended;
   if (excess <= 0) return;

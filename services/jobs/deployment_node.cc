@@ -77,6 +77,8 @@ void ApplyRecord(const v1::JobRecord& record, v1::DeploymentNode* node) {
       if (MayReportLater(*node)) *node->mutable_earlier() = node->final();
       *node->mutable_final() = record.final();
       node->mutable_final()->clear_signature();
+      // The signature of a later final record may cover what the node has sent already.
+      if (MayReportLater(*node)) break;
       // Outputs that the node did not sign may be of a relay. A node that was killed in between may
       // have sent the outputs of a container whose end it lost.
       if (!record.final().records_verified() || !HasSucceeded(*node)) node->clear_outputs();

@@ -113,6 +113,24 @@ TEST(DeploymentNodeTest, AttemptFollowsFromTheOutcome) {
   }
 }
 
+// The root relay gave up a node that had sent its outputs. The node has signed them all the same.
+TEST(DeploymentNodeTest, OutputsAndWorkspaceStayWhileTheNodeMayReportLater) {
+  v1::JobRecord workspace;
+  workspace.mutable_workspace()->set_workspace("w");
+  v1::JobRecord given_up;
+  given_up.mutable_final()->set_outcome(v1::JOB_OUTCOME_TIMED_OUT);
+  const v1::JobRecord outputs = Outputs({{"url", "\"u\""}});
+  const auto late = After({outputs, workspace, given_up, Final(0, true)});
+  EXPECT_TRUE(HasSucceeded(late)) << late.final().detail();
+  EXPECT_EQ(late.outputs().outputs_size(), 1);
+  EXPECT_EQ(late.workspace().workspace(), "w");
+  EXPECT_EQ(late.earlier().outcome(), v1::JOB_OUTCOME_TIMED_OUT);
+  const auto unsigned_one = After({outputs, workspace, given_up, Final(0, false)});
+  EXPECT_FALSE(unsigned_one.has_outputs());
+  EXPECT_FALSE(unsigned_one.has_workspace());
+  EXPECT_FALSE(After({outputs, given_up, Final(1, true)}).has_outputs());
+}
+
 TEST(DeploymentNodeTest, OutputsOfAFailedContainerAreDropped) {
   const auto node = After({Outputs({{"zz", "7"}}), Final(1, true)});
   EXPECT_EQ(node.final().reason(), "");

@@ -21,6 +21,7 @@
 #include "services/jobs/deployment_limits.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
+#include "services/jobs/page_size.h"
 #include "services/jobs/unsettled_deployments.h"
 #include "services/jobs/workspace_rows.h"
 
@@ -144,7 +145,7 @@ absl::Status DeploymentStore::AddNodes(std::string_view token, size_t limit, siz
       }
       v1::DeploymentNode& node = *message->add_nodes();
       node = Parsed<v1::DeploymentNode>(text);
-      if (!node.has_final()) {  // not verified yet
+      if (!node.final().records_verified()) {  // they may be of a relay
         node.clear_outputs();
         node.clear_workspace();
       }
@@ -187,13 +188,17 @@ absl::StatusOr<std::vector<v1::Deployment>> DeploymentStore::List(std::string_vi
         db.Query("SELECT id, message FROM deployments WHERE id < ? ORDER BY id DESC LIMIT ?",
                  before, limit + 1);
     int64_t last = 0;
+    size_t bytes = 0;
     while (rows.Next()) {
-      if (page.size() == limit) {
+      const int64_t id = rows.Int();
+      const std::string text = rows.Text();
+      bytes += text.size();
+      if (page.size() == limit || (!page.empty() && bytes > kMaxPageBytes)) {
         *next = absl::StrCat(last);
         break;
       }
-      last = rows.Int();
-      page.push_back(Parsed<v1::Deployment>(rows.Text()));
+      last = id;
+      page.push_back(Parsed<v1::Deployment>(text));
     }
     return absl::OkStatus();
   }));
@@ -205,8 +210,8 @@ absl::StatusOr<std::vector<DeploymentOfCreator>> DeploymentStore::ListOpen() {
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
         "SELECT deployment, created_by, cancelled, id FROM deployments WHERE ended = 0 UNION ALL "
-        "SELECT deployment, created_by, cancelled, id FROM deployments WHERE unsettled_until < 0 "
-        "ORDER BY id");
+        "SELECT deployment, created_by, cancelled, id FROM deployments "
+        "WHERE unsettled_until != 0 AND unsettled_until < 0 ORDER BY id");
     while (rows.Next()) {
       DeploymentOfCreator& one = open.emplace_back();
       one.deployment = rows.Text();
@@ -307,8 +312,7 @@ absl::Status DeploymentStore::SetProblem(const std::string& deployment,
   return Change(
       deployment,
       [&](Connection&, int64_t, v1::Deployment* message) {
-        if (!message->has_end_time())
-          message->set_problem(problem);  // not of one that was reopened
+        if (!message->has_end_time()) message->set_problem(problem);  // not of a reopened one
       },
       false);
 }
@@ -320,7 +324,7 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
       deployment,
       [&](Connection& db, int64_t id, v1::Deployment* message) {
         std::map<std::string, v1::DeploymentNode> nodes;
-        std::set<std::string> ended;
+        std::map<std::string, const v1::JobRecord*> ended;
         for (const v1::JobRecord& record : response.records()) {
           if (record.node().empty()) continue;
           auto found = nodes.find(record.node());
@@ -329,12 +333,13 @@ absl::Status DeploymentStore::AddRecords(const std::string& deployment,
           }
           ApplyRecord(record, &found->second);
           if (record.has_final() && content != nullptr) CheckOutputs(*content, &found->second);
-          if (record.has_final()) ended.insert(record.node());
+          if (record.has_final()) ended[record.node()] = &record;
         }
         for (const auto& [name, node] : nodes) {
           WriteNode(db, id, node);
           // A late report may be older than the stored one.
-          if (ended.contains(name) && !message->has_end_time()) KeepReport(db, *message, node);
+          const auto end = message->has_end_time() ? ended.end() : ended.find(name);
+          if (end != ended.end()) KeepReport(db, *message, node, *end->second);
         }
         db.Run("UPDATE deployments SET position = ? WHERE id = ?", response.position(), id);
         if (!message->has_end_time()) {  // not for late records

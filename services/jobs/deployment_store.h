@@ -77,7 +77,8 @@ class DeploymentStore {
   // Sets the first of the nodes of its request that have no record. Reads the whole request.
   absl::Status AddSilentNodes(v1::Deployment* message);
 
-  // Returns deployments without nodes, the newest first, from the one after `token` on.
+  // Returns deployments without nodes, the newest first, from the one after `token` on: at most
+  // `limit`, and as many as fit into kMaxPageBytes (page_size.h), but at least one.
   // INVALID_ARGUMENT (INVALID_PAGE_TOKEN).
   absl::StatusOr<std::vector<v1::Deployment>> List(std::string_view token, size_t limit,
                                                    std::string* next);
@@ -94,7 +95,8 @@ class DeploymentStore {
   absl::StatusOr<v1::Deployment> RequestCancel(const std::string& deployment,
                                                const ChangeOrigin& by, absl::Time time);
 
-  // The next change a deployment that has not ended, else NOT_FOUND (DEPLOYMENT_NOT_FOUND).
+  // Each of the following functions changes a deployment that has not ended, or was reopened. For
+  // another one it fails with NOT_FOUND (DEPLOYMENT_NOT_FOUND).
 
   // Stores that the root relay may have the command. To be called before the first submission: a
   // deployment that is cancelled before that is never submitted. Removes its problem.

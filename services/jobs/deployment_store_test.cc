@@ -5,12 +5,17 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/store/sqlite/query_plan.h"
 #include "services/jobs/jobs_schema.h"
+#include "services/jobs/page_size.h"
 
 namespace muster {
 namespace {
+
+using ::testing::HasSubstr;
 
 class DeploymentStoreTest : public ::testing::Test {
  protected:
@@ -63,6 +68,77 @@ TEST_F(DeploymentStoreTest, NodesHavePages) {
   ASSERT_TRUE(store.AddNodes("", 10, 10, &page).ok());
   EXPECT_EQ(page.nodes_size(), 1);
   EXPECT_EQ(page.next_page_token(), "n1");
+}
+
+TEST_F(DeploymentStoreTest, OutputsAreHiddenUntilTheNodeHasSignedThem) {
+  DeploymentStore store(*database_);
+  ASSERT_TRUE(Create(store, "d1").ok());
+  const auto add = [&](auto fill) {
+    v1::WatchJobResponse response;
+    v1::JobRecord& record = *response.add_records();
+    record.set_node("d1");
+    fill(record);
+    ASSERT_TRUE(store.AddRecords("d1", response, nullptr).ok());
+  };
+  const auto node = [&] {
+    v1::Deployment page;
+    page.set_deployment("d1");
+    EXPECT_TRUE(store.AddNodes("", 1, 1 << 20, &page).ok());
+    return page.nodes_size() == 1 ? page.nodes(0) : v1::DeploymentNode();
+  };
+  add([](v1::JobRecord& record) { record.mutable_outputs()->add_outputs()->set_name("url"); });
+  add([](v1::JobRecord& record) { record.mutable_workspace()->set_workspace("w"); });
+  EXPECT_FALSE(node().has_outputs());
+  add([](v1::JobRecord& record) {
+    record.mutable_final()->set_outcome(v1::JOB_OUTCOME_TIMED_OUT);  // of the root relay
+  });
+  EXPECT_TRUE(node().has_final());
+  EXPECT_FALSE(node().has_outputs());
+  EXPECT_FALSE(node().has_workspace());
+  add([](v1::JobRecord& record) {
+    record.mutable_final()->set_outcome(v1::JOB_OUTCOME_EXITED);
+    record.mutable_final()->set_records_verified(true);
+  });
+  EXPECT_EQ(node().outputs().outputs_size(), 1);
+  EXPECT_TRUE(node().has_workspace());
+}
+
+// Other readers of the database wait for one page.
+TEST_F(DeploymentStoreTest, PageOfDeploymentsIsBoundedByItsBytes) {
+  DeploymentStore store(*database_);
+  constexpr size_t kBytes = 80 << 10;
+  constexpr size_t kCount = 40;
+  for (size_t i = 0; i < kCount; ++i) {
+    const std::string id = absl::StrCat("d", i);
+    ASSERT_TRUE(Create(store, id).ok());
+    ASSERT_TRUE(store.Fail(id, std::string(kBytes, 'x'), false, absl::Now()).ok());
+  }
+  std::string token;
+  size_t count = 0;
+  do {
+    const auto page = store.List(token, 1'000, &token);
+    ASSERT_TRUE(page.ok()) << page.status();
+    ASSERT_FALSE(page->empty());
+    EXPECT_LE(page->size(), kMaxPageBytes / kBytes);
+    EXPECT_EQ(page->front().deployment(), absl::StrCat("d", kCount - 1 - count));
+    count += page->size();
+  } while (!token.empty());
+  EXPECT_EQ(count, kCount);
+}
+
+// The service waits for it before it serves.
+TEST_F(DeploymentStoreTest, OpenDeploymentsAreFoundByIndexes) {
+  DeploymentStore store(*database_);
+  ASSERT_TRUE(store.ListOpen().ok());
+  std::string plan;
+  ASSERT_TRUE(database_
+                  ->Read([&](sqlite::Connection& db) {
+                    plan = sqlite::QueryPlan(db, "unsettled_until < 0");
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_THAT(plan, HasSubstr("deployments USING INDEX deployments_open"));
+  EXPECT_THAT(plan, HasSubstr("deployments USING INDEX deployments_unsettled"));
 }
 
 TEST_F(DeploymentStoreTest, FirstTenNodesWithoutARecordAreNamed) {

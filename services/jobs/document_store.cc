@@ -50,11 +50,14 @@ std::optional<StoredDocument> ReadNewest(Connection& db, DocumentKind kind,
   return Read(rows);
 }
 
-// Counts those of one creator, or all if `creator` is empty.
-int64_t CountVersions(Connection& db, DocumentKind kind, const std::string& creator) {
+int64_t CountVersions(Connection& db, DocumentKind kind) {
+  Rows rows = db.Query("SELECT count(*) FROM documents WHERE kind = ?", kind);
+  return rows.Next() ? rows.Int() : 0;
+}
+
+int64_t CountVersionsOf(Connection& db, DocumentKind kind, const std::string& creator) {
   Rows rows =
-      db.Query("SELECT count(*) FROM documents WHERE kind = ?1 AND (?2 = '' OR created_by = ?2)",
-               kind, creator);
+      db.Query("SELECT count(*) FROM documents WHERE kind = ? AND created_by = ?", kind, creator);
   return rows.Next() ? rows.Int() : 0;
 }
 
@@ -73,10 +76,10 @@ std::optional<StoredDocument> FindVersion(Connection& db, DocumentKind kind,
 absl::Status AddVersion(Connection& db, DocumentKind kind, const StoredDocument& document,
                         int64_t max_versions) {
   const std::string kinds = absl::StrCat(ToAbsl(NameOf(kind)), "s");
-  if (CountVersions(db, kind, "") >= max_versions) {
+  if (CountVersions(db, kind) >= max_versions) {
     return errors::TooManyVersions(kinds, max_versions);
   }
-  if (CountVersions(db, kind, document.created_by) >= max_versions / 2) {
+  if (CountVersionsOf(db, kind, document.created_by) >= max_versions / 2) {
     return errors::TooManyVersions(absl::StrCat(kinds, " of ", document.created_by),
                                    max_versions / 2);
   }

@@ -5,12 +5,17 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
+#include "services/common/store/sqlite/query_plan.h"
 #include "services/jobs/jobs_schema.h"
 
 namespace muster {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 class DocumentStoreTest : public ::testing::Test {
  protected:
@@ -27,6 +32,22 @@ class DocumentStoreTest : public ::testing::Test {
   const std::string folder_ = ::testing::TempDir() + "/documents";
   std::unique_ptr<sqlite::LocalDatabase> database_;
 };
+
+// The documents of all versions have up to 240 MB.
+TEST_F(DocumentStoreTest, VersionsAreCountedWithoutTheirDocuments) {
+  DocumentStore store(*database_);
+  ASSERT_TRUE(Put(store, "1.0.0", "ann").ok());
+  std::string plan;
+  ASSERT_TRUE(database_
+                  ->Write([&](sqlite::Connection& db) {
+                    plan = sqlite::QueryPlan(db, "count(*) FROM documents");
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_THAT(plan, HasSubstr("COVERING INDEX documents_of_creator (kind=?)"));
+  EXPECT_THAT(plan, HasSubstr("COVERING INDEX documents_of_creator (kind=? AND created_by=?)"));
+  EXPECT_THAT(plan, Not(HasSubstr("PRIMARY KEY")));
+}
 
 TEST_F(DocumentStoreTest, VersionsAreBoundedForOneCreatorAndInAll) {
   DocumentStore store(*database_, 4);

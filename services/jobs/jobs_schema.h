@@ -169,8 +169,8 @@ CREATE TABLE workspace_uploads (
 )sql";
 
 inline constexpr const char* kJobsVersion8 = R"sql(
--- Of a deployment that has ended: until when the outcome of a node that was given up may arrive; 0: every node has its own;
--- -1: late records are being stored.
+-- After the end, the time until which the outcome of a node that was given up may arrive; 0: every
+-- node has its own outcome; -1: late records are being stored.
 ALTER TABLE deployments ADD COLUMN unsettled_until INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX deployments_unsettled ON deployments (id) WHERE unsettled_until != 0;
 )sql";
@@ -183,10 +183,46 @@ CREATE TABLE audit_outbox (
 );
 )sql";
 
+inline constexpr const char* kJobsVersion10 = R"sql(
+-- The number of the documents of a creator without reading the documents.
+CREATE INDEX documents_of_creator ON documents (kind, created_by);
+-- The contents that are not kept any more.
+CREATE INDEX contents_kept_until ON contents (kept_until);
+
+-- The number and the bytes of the contents and uploads of each creator: a sum over all of them would
+-- take long for each upload.
+CREATE TABLE content_usage (
+  created_by TEXT NOT NULL PRIMARY KEY,
+  count INTEGER NOT NULL,
+  bytes INTEGER NOT NULL
+) WITHOUT ROWID;
+INSERT INTO content_usage SELECT created_by, count(*), sum(size) FROM
+  (SELECT size, created_by FROM contents UNION ALL SELECT size, created_by FROM content_uploads)
+  GROUP BY created_by;
+CREATE TRIGGER content_added AFTER INSERT ON contents BEGIN
+  INSERT INTO content_usage VALUES (new.created_by, 1, new.size)
+    ON CONFLICT (created_by) DO UPDATE SET count = count + 1, bytes = bytes + new.size;
+END;
+CREATE TRIGGER content_removed AFTER DELETE ON contents BEGIN
+  UPDATE content_usage SET count = count - 1, bytes = bytes - old.size
+    WHERE created_by = old.created_by;
+  DELETE FROM content_usage WHERE created_by = old.created_by AND count = 0;
+END;
+CREATE TRIGGER content_upload_added AFTER INSERT ON content_uploads BEGIN
+  INSERT INTO content_usage VALUES (new.created_by, 1, new.size)
+    ON CONFLICT (created_by) DO UPDATE SET count = count + 1, bytes = bytes + new.size;
+END;
+CREATE TRIGGER content_upload_removed AFTER DELETE ON content_uploads BEGIN
+  UPDATE content_usage SET count = count - 1, bytes = bytes - old.size
+    WHERE created_by = old.created_by;
+  DELETE FROM content_usage WHERE created_by = old.created_by AND count = 0;
+END;
+)sql";
+
 // Each step brings a database of the version before it to the next version.
-inline constexpr const char* kJobsSchema[] = {kJobsVersion1, kJobsVersion2, kJobsVersion3,
-                                              kJobsVersion4, kJobsVersion5, kJobsVersion6,
-                                              kJobsVersion7, kJobsVersion8, kJobsVersion9};
+inline constexpr const char* kJobsSchema[] = {
+    kJobsVersion1, kJobsVersion2, kJobsVersion3, kJobsVersion4, kJobsVersion5,
+    kJobsVersion6, kJobsVersion7, kJobsVersion8, kJobsVersion9, kJobsVersion10};
 
 }  // namespace muster
 

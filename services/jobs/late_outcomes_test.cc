@@ -101,6 +101,18 @@ class LateOutcomesTest : public ::testing::Test {
     executor_.AwaitIdle();
     clock_.Advance(absl::Seconds(31));
   }
+  int64_t IndexedAsUnsettled() {
+    int64_t count = 0;
+    EXPECT_TRUE(database_
+                    ->Read([&](sqlite::Connection& db) {
+                      sqlite::Rows rows =
+                          db.Query("SELECT count(*) FROM deployments WHERE unsettled_until != 0");
+                      if (rows.Next()) count = rows.Int();
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    return count;
+  }
   size_t Unsettled() { return unsettled_->List(clock_.Now(), 0, 100)->size(); }
 
   testing::TestFleet fleet_;
@@ -177,6 +189,11 @@ TEST_F(LateOutcomesTest, OutcomeIsAwaitedForAWeek) {
   LoseN2("a");
   clock_.Advance(absl::Hours(24 * 7 + 1));
   EXPECT_EQ(Unsettled(), 0u);
+  EXPECT_EQ(IndexedAsUnsettled(), 1);
+  late_->Start();
+  executor_.AwaitIdle();
+  EXPECT_EQ(IndexedAsUnsettled(), 0);
+  EXPECT_EQ(store_->Get("a")->state(), v1::DEPLOYMENT_STATE_FAILED);
 }
 
 }  // namespace

@@ -24,15 +24,20 @@ using sqlite::Rows;
 struct OpenRow {
   int64_t id = 0;
   bool ended = false;
+  bool cancelled = false;  // by an operator; it may still run
+  std::string creator;     // URI
   v1::CreateDeploymentRequest request;
 };
 
 std::optional<OpenRow> ReadOpen(Connection& db, const std::string& job) {
-  Rows rows = db.Query("SELECT id, ended, request FROM deployments WHERE job = ?", job);
+  Rows rows = db.Query(
+      "SELECT id, ended, cancelled, created_by, request FROM deployments WHERE job = ?", job);
   if (!rows.Next()) return std::nullopt;
   OpenRow row;
   row.id = rows.Int();
   row.ended = rows.Int() != 0;
+  row.cancelled = rows.Int() != 0;
+  row.creator = rows.Text();
   row.request = Parsed<v1::CreateDeploymentRequest>(rows.Text());
   return row;
 }
@@ -52,6 +57,7 @@ bool WasUsed(Connection& db, int64_t id, const v1::FetchSecretsRequest& request)
 }  // namespace
 
 absl::StatusOr<v1::Command::Deployment> SecretReads::Admit(const v1::FetchSecretsRequest& request,
+                                                           const RevocationList& revocations,
                                                            absl::Time now) {
   v1::Command command;
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
@@ -69,6 +75,10 @@ absl::StatusOr<v1::Command::Deployment> SecretReads::Admit(const v1::FetchSecret
     if (!is_target) return errors::JobNotFound(request.job());
     if (command.container().deployment().secrets().empty()) return closed("it has none");
     if (row->ended) return closed("the deployment has ended");
+    if (row->cancelled) return closed("the deployment was cancelled");
+    if (revocations.Contains(row->creator)) {
+      return closed(absl::StrCat("the creator of the deployment, ", row->creator, ", was revoked"));
+    }
     const v1::DeploymentNode node = ReadNode(db, row->id, request.node());
     if (node.has_start_time() || node.has_final()) return closed("it has started there");
     if (now >

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
 #include "muster/v1/secrets.pb.h"
+#include "services/common/identity/revocation.h"
 #include "services/common/store/sqlite/local_database.h"
 
 namespace muster {
@@ -24,13 +25,14 @@ class SecretReads {
   // Stores that the node reads the secrets of the job with this request, whose signature the caller
   // has verified, and returns what it signed. A node may read from the creation of the deployment
   // until its start there is known, for as long as it may start: until the command expires, and its
-  // time limit has passed, because the node loads the image before. Each key once: a request that a
-  // relay repeats gets nothing.
+  // time limit has passed, because the node loads the image before. After an operator cancelled the
+  // deployment, or its creator was revoked, it may not. Each key once: a request that a relay
+  // repeats gets nothing.
   //
   // NOT_FOUND (JOB_NOT_FOUND), PERMISSION_DENIED (SECRETS_REFUSED), FAILED_PRECONDITION
   // (SECRETS_CLOSED), RESOURCE_EXHAUSTED (DISK_FULL).
   absl::StatusOr<v1::Command::Deployment> Admit(const v1::FetchSecretsRequest& request,
-                                                absl::Time now);
+                                                const RevocationList& revocations, absl::Time now);
 
   // Takes back a read that was admitted, and whose secrets were not sent: it does not count.
   absl::Status Withdraw(const v1::FetchSecretsRequest& request);

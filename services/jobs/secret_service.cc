@@ -10,19 +10,13 @@
 #include "services/common/errors/templates.h"
 #include "services/common/errors/vault.h"
 #include "services/common/identity/caller_uri.h"
-#include "services/common/identity/identity.h"
 #include "services/common/jobs/secrets_exchange.h"
+#include "services/jobs/node_caller.h"
 #include "services/jobs/page_size.h"
 #include "services/jobs/secret_sources.h"
 
 namespace muster {
 namespace {
-
-// The relay of the caller, for the log.
-std::string RelayOf(const Call& call) {
-  if (!call.caller().via) return "";
-  return ToUri(*call.caller().via).value_or("");
-}
 
 std::string TextOf(const SecretReferences& secrets) {
   std::vector<std::string> texts;
@@ -116,7 +110,7 @@ absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
     Call& call, const v1::FetchSecretsRequest& request) {
   RETURN_IF_ERROR(call.Authorize(Resource::Own()));
   absl::StatusOr<v1::Command::Deployment> deployment =
-      UriOf(call.caller()) == ToUri({parts_.fleet, NodeIdentity{request.node()}}).value_or("")
+      IsCallOfNode(call, parts_.fleet, request.node())
           ? AdmitNode(request)
           : errors::SecretsRefused("the caller is another node");
   if (!deployment.ok()) {
@@ -132,11 +126,10 @@ absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
 absl::StatusOr<v1::Command::Deployment> SecretService::AdmitNode(
     const v1::FetchSecretsRequest& request) {
   ASSIGN_OR_RETURN(const auto signer, VerifySecretsRequest(request, parts_.fleet, parts_.chains));
-  if (parts_.revocations.Contains(signer->uri) ||
-      parts_.revocations.Contains(CertificateSubject(signer->issuer, signer->serial))) {
+  if (IsRevoked(*signer, parts_.revocations)) {
     return errors::SecretsRefused("the node is revoked");
   }
-  return parts_.reads.Admit(request, parts_.clock.Now());
+  return parts_.reads.Admit(request, parts_.revocations, parts_.clock.Now());
 }
 
 // A read that a Vault refused is no read of the node, which asks again.

@@ -5,11 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
-#include "muster/v1/deployments.pb.h"
+#include "muster/v1/deployments.grpc.pb.h"
 #include "muster/v1/enrollment.grpc.pb.h"
+#include "muster/v1/identities.grpc.pb.h"
 #include "muster/v1/join.grpc.pb.h"
 #include "muster/v1/secrets.grpc.pb.h"
 #include "services/common/base/error.h"
@@ -75,6 +77,9 @@ class SecretServiceTest : public testing::JobsFixture {
 
   // Creates a deployment of "greet@2.0.0" with the newest version of prod/db.
   v1::Deployment Begin(const std::vector<std::string>& nodes) {
+    return Begin(nodes, fleet_.admin());
+  }
+  v1::Deployment Begin(const std::vector<std::string>& nodes, const TestIdentity& creator) {
     EXPECT_TRUE(CreateType(TypeWithSecret()).ok());
     const auto plan = Plan(Wanted("prod/db"));
     EXPECT_TRUE(plan.ok()) << plan.status();
@@ -82,7 +87,9 @@ class SecretServiceTest : public testing::JobsFixture {
     const std::string id = command.container().deployment().deployment();
     *command.mutable_container()->mutable_deployment() = plan->deployment();
     command.mutable_container()->mutable_deployment()->set_deployment(id);
-    const auto created = Create(SignedRequest(std::move(command), nodes));
+    const auto created = CallUnary<v1::DeploymentService>(
+        Connect(creator), &v1::DeploymentService::Stub::CreateDeployment,
+        SignedRequest(creator, std::move(command), nodes));
     EXPECT_TRUE(created.ok()) << created.status();
     EXPECT_TRUE(relay_.AwaitJob(created->job()));
     return *created;
@@ -212,6 +219,46 @@ TEST_F(SecretServiceTest, EndedDeploymentAndDeletedSecretGiveNothing) {
   relay_.End(created.job(), v1::JOB_STATE_CANCELLED);
   AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_CANCELLED);
   EXPECT_EQ(Fetch(created), "SECRETS_CLOSED");
+}
+
+TEST_F(SecretServiceTest, CancelledDeploymentGivesNothing) {
+  ASSERT_TRUE(Put("prod/db", "first").ok());
+  const v1::Deployment created = Begin({"n1"});
+  EXPECT_EQ(Fetch(created), "first");
+  relay_.Stop();  // it does not end
+  ASSERT_TRUE(Cancel(created.deployment()).ok());
+  const auto refused = Send(node_, RequestOf(node_, created).message);
+  EXPECT_EQ(ReasonOf(refused.status()), "SECRETS_CLOSED");
+  EXPECT_TRUE(absl::StrContains(refused.status().message(), "was cancelled")) << refused.status();
+}
+
+TEST_F(SecretServiceTest, DeploymentOfARevokedCreatorGivesNothing) {
+  v1::AddOperatorRequest add;
+  add.set_name("bob");
+  const PrivateKey key = *PrivateKey::Generate();
+  add.set_csr_pem(*CreateSigningRequest(key));
+  const auto added = CallUnary<v1::IdentityService>(fleet_.Connect(fleet_.admin()),
+                                                    &v1::IdentityService::Stub::AddOperator, add);
+  ASSERT_TRUE(added.ok()) << added.status();
+  ASSERT_TRUE(Put("prod/db", "first").ok());
+  const TestIdentity bob = {added->certificate_chain_pem(), std::string(key.ToPkcs8Pem()->view())};
+  const v1::Deployment created = Begin({"n1"}, bob);
+  EXPECT_EQ(Fetch(created), "first");
+  v1::RevokeOperatorRequest revoke;
+  revoke.set_name("bob");
+  ASSERT_TRUE(CallUnary<v1::IdentityService>(fleet_.Connect(fleet_.admin()),
+                                             &v1::IdentityService::Stub::RevokeOperator, revoke)
+                  .ok());
+  v1::GetDeploymentRequest get;
+  get.set_deployment(created.deployment());
+  EXPECT_TRUE(testing::Await([&] {  // the jobs service learns of it by the feed
+    return ReasonOrText(CallUnary<v1::DeploymentService>(
+                            Connect(bob), &v1::DeploymentService::Stub::GetDeployment, get)
+                            .status()) == "REVOKED";
+  }));
+  const absl::Status refused = Send(node_, RequestOf(node_, created).message).status();
+  EXPECT_EQ(ReasonOf(refused), "SECRETS_CLOSED");
+  EXPECT_TRUE(absl::StrContains(refused.message(), "/user/bob, was revoked")) << refused;
 }
 
 TEST_F(SecretServiceTest, RevokedNodeGetsNothing) {

@@ -26,24 +26,27 @@ void FillCommon(const StoredDocument& stored, Message* message) {
   ToProto(absl::FromUnixMicros(stored.created_at), message->mutable_create_time());
 }
 
-absl::Status Fill(const StoredDocument& stored, v1::TemplateType* message) {
-  ASSIGN_OR_RETURN(const TypeDocument type, ReadType(stored.document));
+// An earlier Muster may have stored a document that this one rejects. Without the fields that come
+// from its content it can still be listed and read; a deployment of it fails with the reason.
+
+void Fill(const StoredDocument& stored, v1::TemplateType* message) {
   FillCommon(stored, message);
-  message->set_description(type.description);
-  message->set_image(type.image);
-  message->set_ad_hoc(type.ad_hoc);
-  message->mutable_actions()->Assign(type.actions.begin(), type.actions.end());
-  return absl::OkStatus();
+  const auto type = ReadType(stored.document);
+  if (!type.ok()) return;
+  message->set_description(type->description);
+  message->set_image(type->image);
+  message->set_ad_hoc(type->ad_hoc);
+  message->mutable_actions()->Assign(type->actions.begin(), type->actions.end());
 }
 
-absl::Status Fill(const StoredDocument& stored, v1::Template* message) {
-  ASSIGN_OR_RETURN(const TemplateDocument own, ReadTemplate(stored.document));
+void Fill(const StoredDocument& stored, v1::Template* message) {
   FillCommon(stored, message);
-  message->set_description(own.description);
-  message->set_type(own.type);
-  message->set_image(own.image);
-  if (!own.image.empty()) *message->mutable_source() = own.source;
-  return absl::OkStatus();
+  const auto own = ReadTemplate(stored.document);
+  if (!own.ok()) return;
+  message->set_description(own->description);
+  message->set_type(own->type);
+  message->set_image(own->image);
+  if (!own->image.empty()) *message->mutable_source() = own->source;
 }
 
 // Answers a listing. `add` returns a new message of the response.
@@ -55,7 +58,7 @@ absl::Status List(DocumentStore& store, DocumentKind kind, const Request& reques
                    store.List(kind, request.name(), request.page_token(), limit, next));
   for (const StoredDocument& stored : page) {
     auto* const message = add();
-    RETURN_IF_ERROR(Fill(stored, message));
+    Fill(stored, message);
     message->clear_document();
   }
   return absl::OkStatus();
@@ -85,7 +88,8 @@ absl::Status TemplateService::StoreType(Call& call, const std::string& text,
   ASSIGN_OR_RETURN(TypeDocument type, ReadType(document));
   ASSIGN_OR_RETURN(const auto stored, Store(call, DocumentKind::kType, std::move(type.name),
                                             std::move(type.version), std::move(document)));
-  return Fill(stored, response);
+  Fill(stored, response);
+  return absl::OkStatus();
 }
 
 // Merges the template with its type, so that a deployment finds no mistake in either.
@@ -101,7 +105,8 @@ absl::Status TemplateService::StoreTemplate(Call& call, const v1::CreateTemplate
   if (!own.image.empty() && type.build_folder.empty()) return errors::TypeNotBuildable(own.type);
   ASSIGN_OR_RETURN(const auto stored, Store(call, DocumentKind::kTemplate, std::move(own.name),
                                             std::move(own.version), std::move(document)));
-  return Fill(stored, response);
+  Fill(stored, response);
+  return absl::OkStatus();
 }
 
 grpc::ServerUnaryReactor* TemplateService::CreateTemplateType(
@@ -120,7 +125,8 @@ grpc::ServerUnaryReactor* TemplateService::GetTemplateType(
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(const auto stored,
                                    store_.Find(DocumentKind::kType, request->type()));
-                  return Fill(stored, response);
+                  Fill(stored, response);
+                  return absl::OkStatus();
                 });
 }
 
@@ -152,7 +158,8 @@ grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerConte
                   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
                   ASSIGN_OR_RETURN(const auto stored,
                                    store_.Find(DocumentKind::kTemplate, request->template_()));
-                  return Fill(stored, response);
+                  Fill(stored, response);
+                  return absl::OkStatus();
                 });
 }
 

@@ -10,7 +10,11 @@
 #include "muster/v1/templates.grpc.pb.h"
 #include "services/common/base/error.h"
 #include "services/common/rpc/status.h"
+#include "services/common/store/sqlite/local_database.h"
+#include "services/jobs/document_store.h"
+#include "services/jobs/jobs_schema.h"
 #include "services/jobs/testing/jobs_fixture.h"
+#include "testing/fixtures/test_call.h"
 
 namespace muster {
 namespace {
@@ -36,6 +40,22 @@ class TemplateServiceTest : public testing::JobsFixture {
                                     ->ListTemplateTypes(&context, request, &response);
     if (!status.ok()) return FromGrpc(status);
     return response;
+  }
+
+  // Stores a document that this Muster rejects, as an earlier one may have done.
+  void StoreEarlier(DocumentKind kind, const std::string& name, const std::string& text) {
+    StopService();
+    {
+      const auto database =
+          sqlite::LocalDatabase::Open(config_.state_folder + "/jobs.db", kJobsSchema).value();
+      StoredDocument stored;
+      stored.name = name;
+      stored.version = "1.0.0";
+      stored.document = text;
+      stored.created_by = "ann";
+      ASSERT_TRUE(DocumentStore(*database).Put(kind, stored).ok());
+    }
+    StartService();
   }
 };
 
@@ -109,6 +129,49 @@ TEST_F(TemplateServiceTest, PagesListTheNewestVersionFirst) {
   EXPECT_EQ(ReasonOf(ListTypes(request).status()), "INVALID_PAGE_TOKEN");
   request.set_page_size(1'001);
   EXPECT_EQ(ReasonOf(ListTypes(request).status()), "INVALID_PAGE_SIZE");
+}
+
+TEST_F(TemplateServiceTest, DocumentThatIsNotAcceptedAnyMoreIsListedAndNotDeployed) {
+  ASSERT_TRUE(CreateType(TypeDocument("1.0.0")).ok());
+  std::string document = TypeDocument("1.0.0");
+  const size_t digest = document.find("sha256:") + 7;
+  document.replace(digest, 64, std::string(64, '0'));
+  document = absl::StrReplaceAll(document, {{"name: greet", "name: early"}});
+  ASSERT_EQ(ReasonOf(CreateType(document).status()), "INVALID_DOCUMENT");
+  StoreEarlier(DocumentKind::kType, "early", document);
+  StoreEarlier(DocumentKind::kTemplate, "late", "{\"kind\": \"Template\"}");
+
+  const auto types = ListTypes({});
+  ASSERT_TRUE(types.ok()) << types.status();
+  ASSERT_EQ(types->types_size(), 2);
+  EXPECT_EQ(types->types(0).name(), "early");
+  EXPECT_EQ(types->types(0).version(), "1.0.0");
+  EXPECT_EQ(types->types(0).image(), "");
+  EXPECT_NE(types->types(1).image(), "");
+  const auto found = GetType("early@1.0.0");
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->document(), document);
+  EXPECT_FALSE(found->document_sha256().empty());
+
+  const auto channel = Connect(fleet_.admin());
+  const auto templates = testing::CallUnary<v1::TemplateService>(
+      channel, &v1::TemplateService::Stub::ListTemplates, v1::ListTemplatesRequest());
+  ASSERT_TRUE(templates.ok()) << templates.status();
+  ASSERT_EQ(templates->templates_size(), 1);
+  EXPECT_EQ(templates->templates(0).name(), "late");
+  v1::GetTemplateRequest get;
+  get.set_template_("late");
+  const auto late = testing::CallUnary<v1::TemplateService>(
+      channel, &v1::TemplateService::Stub::GetTemplate, get);
+  EXPECT_TRUE(late.ok()) << late.status();
+
+  v1::PlanDeploymentRequest plan;
+  plan.set_type("early@1.0.0");
+  plan.set_parameters(R"({"name": "Ada"})");
+  EXPECT_EQ(ReasonOf(Plan(plan).status()), "INVALID_DOCUMENT");
+  plan.clear_type();
+  plan.set_template_("late");
+  EXPECT_EQ(ReasonOf(Plan(plan).status()), "INVALID_DOCUMENT");
 }
 
 TEST_F(TemplateServiceTest, TemplateMayNotWidenItsType) {

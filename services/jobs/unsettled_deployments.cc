@@ -50,6 +50,26 @@ absl::StatusOr<std::vector<UnsettledDeployment>> UnsettledDeployments::List(absl
   return list;
 }
 
+absl::Status UnsettledDeployments::SettleExpired(absl::Time now) {
+  bool any = false;
+  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    any = db.Query(
+                "SELECT 1 FROM deployments WHERE unsettled_until != 0 AND unsettled_until > 0 "
+                "AND unsettled_until <= ? LIMIT 1",
+                absl::ToUnixMicros(now))
+              .Next();
+    return absl::OkStatus();
+  }));
+  if (!any) return absl::OkStatus();
+  return database_.Write([&](Connection& db) {
+    db.Run(
+        "UPDATE deployments SET unsettled_until = 0 WHERE unsettled_until != 0 "
+        "AND unsettled_until > 0 AND unsettled_until <= ?",
+        absl::ToUnixMicros(now));
+    return absl::OkStatus();
+  });
+}
+
 absl::Status UnsettledDeployments::Set(const std::string& deployment, int64_t value) {
   return database_.Write([&](Connection& db) -> absl::Status {
     int64_t id = 0;

@@ -33,6 +33,9 @@ class UnsettledDeployments {
   // Returns those that are unsettled at `now`, the oldest first, from the one after `id` on.
   absl::StatusOr<std::vector<UnsettledDeployment>> List(absl::Time now, int64_t id, size_t limit);
 
+  // Settles those that are not unsettled any more at `now`, so that List does not read them again.
+  absl::Status SettleExpired(absl::Time now);
+
   // The late records of the deployment are stored, until DeploymentStore::EndWithJob; or no outcome
   // will arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it
   // is not unsettled.

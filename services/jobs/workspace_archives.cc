@@ -30,10 +30,11 @@ v1::SaveWorkspaceResponse Progress(int64_t offset, bool saved) {
 }
 
 absl::Status CheckPart(const v1::SaveWorkspaceRequest& request) {
-  const int64_t left = request.report().workspace().size() - request.offset();
+  const int64_t size = request.report().workspace().size();
   const auto bytes = static_cast<int64_t>(request.data().size());
-  if (request.offset() < 0 || left < 0 || request.offset() % kPart != 0 ||
-      (bytes > 0 && bytes != std::min(left, kPart))) {
+  const bool inside = request.offset() >= 0 && request.offset() <= size;
+  const int64_t left = inside ? size - request.offset() : 0;
+  if (!inside || request.offset() % kPart != 0 || (bytes > 0 && bytes != std::min(left, kPart))) {
     return errors::InvalidWorkspace(
         absl::StrCat("a part of ", bytes, " bytes at ", request.offset()));
   }
@@ -309,19 +310,23 @@ void WorkspaceArchives::CloseIdle() {
     for (const auto& [name, session] : sessions_) sessions.push_back(session);
   }
   for (const auto& session : sessions) {
-    MutexLock lock(session->mutex);
+    if (!session->mutex.TryLock()) continue;  // a call uses it
     if (!session->closed && clock_.MonotonicNow() - session->used_at >= kIdle) Close(*session);
+    session->mutex.Unlock();
   }
 }
 
 // Its session keeps calls away that would resume it.
 absl::Status WorkspaceArchives::RemoveStale(const WorkspaceUploadRow& upload) {
   const auto session = FindSession(upload.name);
-  if (!session.ok()) return absl::OkStatus();  // the next sweep removes it
-  MutexLock lock((*session)->mutex);
-  if ((*session)->closed || (*session)->staged != nullptr) return absl::OkStatus();
-  const absl::Status status = Discard(upload);
-  Close(**session);
+  if (!session.ok()) return absl::OkStatus();                 // the next sweep removes it
+  if (!(*session)->mutex.TryLock()) return absl::OkStatus();  // a call uses it
+  absl::Status status;
+  if (!(*session)->closed && (*session)->staged == nullptr) {
+    status = Discard(upload);
+    Close(**session);
+  }
+  (*session)->mutex.Unlock();
   return status;
 }
 

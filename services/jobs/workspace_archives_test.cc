@@ -1,9 +1,12 @@
 #include "services/jobs/workspace_archives.h"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -19,6 +22,7 @@
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/jobs_schema.h"
 #include "services/jobs/workspace_store.h"
+#include "testing/fixtures/await.h"
 
 namespace muster {
 namespace {
@@ -235,6 +239,50 @@ TEST_F(WorkspaceArchivesTest, OtherBytesThanTheSignedOnesAreRemoved) {
   EXPECT_EQ(ReasonOf(archives_->Save(damaged).status()), "CRC_MISMATCH");
   EXPECT_EQ(ReasonOf(SavePart(report, large_, 1).status()), "INVALID_WORKSPACE");
   EXPECT_EQ(ReasonOf(SavePart(report, large_, 0, 5).status()), "INVALID_WORKSPACE");
+}
+
+// The signature of the node does not cover the offset.
+TEST_F(WorkspaceArchivesTest, OffsetOutsideOfTheArchiveIsRefused) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  constexpr int64_t kLowest = std::numeric_limits<int64_t>::min();
+  v1::SaveWorkspaceRequest request;
+  *request.mutable_report() = Report("d1", "x");
+  for (const int64_t offset : {kLowest, int64_t{-1}, int64_t{2}}) {
+    request.set_offset(offset);
+    EXPECT_EQ(ReasonOf(archives_->Save(request).status()), "INVALID_WORKSPACE") << offset;
+  }
+  request.set_offset(1);
+  request.mutable_report()->mutable_workspace()->set_size(kLowest);
+  EXPECT_EQ(ReasonOf(archives_->Save(request).status()), "INVALID_WORKSPACE");
+}
+
+// An upload is complete after up to a gigabyte was hashed. Here it waits for the disk instead.
+TEST_F(WorkspaceArchivesTest, SweepDoesNotWaitForAnUpload) {
+  ASSERT_TRUE(Deploy("d1").ok());
+  const auto report = Report("d1", "archive");
+  std::atomic<bool> writes = false;
+  std::atomic<bool> released = false;
+  std::thread writer([&] {
+    EXPECT_TRUE(database_
+                    ->Write([&](sqlite::Connection&) {
+                      writes = true;
+                      EXPECT_TRUE(testing::Await([&] { return released.load(); }));
+                      return absl::OkStatus();
+                    })
+                    .ok());
+  });
+  EXPECT_TRUE(testing::Await([&] { return writes.load(); }));
+  std::thread upload([&] { EXPECT_TRUE(SavePart(report, "archive", 0)->saved()); });
+  EXPECT_TRUE(testing::Await([&] { return database_->waiting() > 0; }));
+  std::atomic<bool> swept = false;
+  std::thread sweep([&] {
+    archives_->Sweep();
+    swept = true;
+  });
+  EXPECT_TRUE(testing::Await([&] { return swept.load(); }, absl::Seconds(20)));
+  released = true;
+  for (std::thread* each : {&writer, &upload, &sweep}) each->join();
+  EXPECT_EQ(Get().latest(), 1);
 }
 
 TEST_F(WorkspaceArchivesTest, OutcomeDecidesWhetherItIsFreeSavingOrSuspect) {

@@ -7,22 +7,12 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/workspaces.h"
 #include "services/common/identity/caller_uri.h"
-#include "services/common/identity/identity.h"
 #include "services/common/jobs/workspace_report.h"
 #include "services/jobs/change_origin.h"
+#include "services/jobs/node_caller.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
-namespace {
-
-// The relay of the caller, for the log.
-std::string RelayOf(const Call& call) {
-  if (!call.caller().via) return "";
-  return ToUri(*call.caller().via).value_or("");
-}
-
-}  // namespace
-
 grpc::ServerUnaryReactor* WorkspaceService::ListWorkspaces(grpc::CallbackServerContext* context,
                                                            const v1::ListWorkspacesRequest* request,
                                                            v1::ListWorkspacesResponse* response) {
@@ -117,12 +107,11 @@ grpc::ServerUnaryReactor* WorkspaceService::SaveWorkspace(grpc::CallbackServerCo
 
 absl::Status WorkspaceService::CheckReport(const Call& call,
                                            const v1::WorkspaceReport& report) const {
-  if (UriOf(call.caller()) != ToUri({parts_.fleet, NodeIdentity{report.node()}}).value_or("")) {
+  if (!IsCallOfNode(call, parts_.fleet, report.node())) {
     return errors::WorkspaceRefused("the caller is another node");
   }
   ASSIGN_OR_RETURN(const auto signer, VerifyWorkspaceReport(report, parts_.fleet, parts_.chains));
-  if (parts_.revocations.Contains(signer->uri) ||
-      parts_.revocations.Contains(CertificateSubject(signer->issuer, signer->serial))) {
+  if (IsRevoked(*signer, parts_.revocations)) {
     return errors::WorkspaceRefused("the node is revoked");
   }
   return absl::OkStatus();

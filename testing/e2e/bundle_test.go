@@ -52,6 +52,22 @@ func newBundled(t *testing.T) *bundled {
 	return b
 }
 
+// storeEarlierDocuments stores a type and a template that this Muster rejects, as an earlier one may have done, and a
+// template of that type.
+func (b *bundled) storeEarlierDocuments(t *testing.T) {
+	t.Helper()
+	must(b.outside.Muster("down"))(t)
+	sql(t, filepath.Join(b.outside.Home, "jobs/jobs.db"), `
+		INSERT INTO documents SELECT 0, 'early', rank, version, '{}', created_by, 1 FROM documents WHERE kind = 0 AND name = 'greet';
+		INSERT INTO documents SELECT 1, 'late', rank, version, '{}', created_by, 1 FROM documents WHERE kind = 1 AND name = 'hi';
+		INSERT INTO documents SELECT 1, 'later', rank, version, replace(document, 'greet@1.0.0', 'early@1.0.0'), created_by, 1
+			FROM documents WHERE kind = 1 AND name = 'hi';`)
+	check(t, b.outside.Up())
+	for _, name := range []string{"type show early", "template show late", "template show later"} {
+		must(b.outside.Muster(strings.Fields(name)...))(t)
+	}
+}
+
 // pull writes all versions to the bundle.
 func (b *bundled) pull(t *testing.T) {
 	t.Helper()
@@ -74,6 +90,7 @@ func (b *bundled) stored(t *testing.T) string {
 func TestBundleCarriesTemplatesToASiteWithoutANetwork(t *testing.T) {
 	t.Parallel()
 	b := newBundled(t)
+	b.storeEarlierDocuments(t)
 	var pulled struct {
 		Types, Templates, Images []string
 		Bytes                    int64

@@ -34,7 +34,7 @@ var httpScenarios = map[string]scenario{
 	"HTTP/2 streams":                 {service: fleet.Gateway, exhaust: (*limited).openManyStreams},
 	"header block as it is sent":     ofGateway("long_headers", writeLargeHeaders),
 	"open connections of an address": {service: fleet.Gateway, exhaust: (*limited).connectFromOneAddress},
-	"JSON of a new run or job (operators)": {service: fleet.Gateway, exhaust: func(w *limited) string {
+	"JSON of a new run, job or deployment (operators)": {service: fleet.Gateway, exhaust: func(w *limited) string {
 		client := w.https("Operator")
 		return w.repeated(1, func(ctx context.Context, i int) error {
 			return w.request(ctx, client, "POST", "/api/v1/runs", strings.Repeat(" ", 16<<20+1))

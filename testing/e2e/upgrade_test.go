@@ -26,12 +26,14 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		ALTER TABLE runs DROP COLUMN result_bytes;
 		DROP TABLE damaged;`, "7"},
 	"jobs": {"jobs/jobs.db", `
+		DROP INDEX documents_of_creator;
 		DROP INDEX deployments_unsettled;
 		ALTER TABLE deployments DROP COLUMN unsettled_until;
 		DROP TABLE conformance_reports;
 		DROP TABLE conformance_baseline;
 		DROP TABLE contents;
 		DROP TABLE content_uploads;
+		DROP TABLE content_usage;
 		DROP INDEX deployment_contents_of;
 		DROP TABLE deployment_contents;
 		DROP TABLE secrets;

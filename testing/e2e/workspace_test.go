@@ -282,10 +282,11 @@ func TestWorkspaceOfALostNodeIsSuspect(t *testing.T) {
 	if shown.Deployment != id || !strings.Contains(shown.Problem, "timed_out") {
 		t.Errorf("the workspace is %+v", shown)
 	}
-	if out := must(d.Muster("workspace", "show", "net-a"))(t); !strings.Contains(out, "muster workspace unlock net-a") {
+	if out := must(d.Muster("workspace", "show", "net-a"))(t); !strings.Contains(out, "muster workspace unlock net-a --deployment "+id) {
 		t.Errorf("muster workspace show names no next step: %s", out)
 	}
-	if _, err := d.count("net-a"); err == nil || !strings.Contains(err.Error(), "WORKSPACE_SUSPECT") {
+	if _, err := d.count("net-a"); err == nil || !strings.Contains(err.Error(), "WORKSPACE_SUSPECT") ||
+		!strings.Contains(err.Error(), "muster workspace unlock net-a --deployment "+id) {
 		t.Errorf("a deployment with a suspect workspace: %v", err)
 	}
 	d.node.attach(t)

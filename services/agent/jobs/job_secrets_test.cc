@@ -66,15 +66,8 @@ v1::SignedCommand DeploymentOf(const std::string& image) {
   deployment.set_type_document(absl::StrCat(
       "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
       image,
-      "
-vault: true
-outputs:
-  url: {}
-  short: {schema: {type: string, maxLength: 3}}
-"
-      "secrets:
-  db: {required: true}
-"));
+      "\nvault: true\noutputs:\n  url: {}\n  short: {schema: {type: string, maxLength: 3}}\n"
+      "secrets:\n  db: {required: true}\n"));
   auto& secret = *deployment.add_secrets();
   secret.set_name("db");
   secret.set_secret("prod/db");

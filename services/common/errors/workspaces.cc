@@ -35,7 +35,7 @@ absl::Status WorkspaceInUse(std::string_view workspace, std::string_view deploym
 absl::Status WorkspaceSuspect(std::string_view workspace, std::string_view deployment, std::string_view why) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_SUSPECT",
                    absl::StrCat("workspace \"", ToAbsl(workspace), "\" is suspect: it is not known what deployment ", ToAbsl(deployment), " did to it: ", ToAbsl(why)),
-                   absl::StrCat("Wait until its node is reachable again and has saved the workspace. If it never will be, keep the newest stored version: muster workspace unlock ", ToAbsl(workspace), "."));
+                   absl::StrCat("Wait until its node is reachable again and has saved the workspace. If it never will be, keep the newest stored version: muster workspace unlock ", ToAbsl(workspace), " --deployment ", ToAbsl(deployment), "."));
 }
 
 absl::Status WorkspaceChanged(std::string_view workspace, int64_t named, int64_t latest) {

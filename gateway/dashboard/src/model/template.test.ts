@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { byName, describe, newestOf, version } from "./template";
+import { byName, describe, isAccepted, newestOf, version } from "./template";
 
 const greet = {
   name: "greet", version: "1.0.0", image: "r/greet@sha256:0", createdBy: "spiffe://f/user/ada",
@@ -20,6 +20,26 @@ test("a type says who sets each value", () => {
   assert.deepEqual(type.actions, ["deploy", "check"]);
   assert.equal(type.network, "none");
   assert.deepEqual(type.limits, [{ name: "cpus", value: "0.50", of: "type" }, { name: "time", value: "5m", of: "type" }]);
+});
+
+test("a document without its image or type was rejected by the services", () => {
+  const hi = { name: "hi", version: "1.0.0", type: "greet@1.0.0" };
+  assert.ok(isAccepted("type", greet, null));
+  assert.ok(!isAccepted("type", { ...greet, image: "" }, null));
+  assert.ok(isAccepted("template", hi, greet));
+  assert.ok(!isAccepted("template", hi, { ...greet, image: "" }));
+  assert.ok(!isAccepted("template", { ...hi, type: "" }, null));
+});
+
+test("a template adds secrets and requires those of its type", () => {
+  const type = { document: JSON.stringify({ secrets: { db: { description: "the database" }, api: { required: true } } }) };
+  const own = { name: "hi", version: "1.0.0", document: JSON.stringify({ secrets: { db: { required: true }, own: {} } }) };
+  assert.deepEqual(describe("type", type, null).secrets.map(({ name, required }) => `${name} ${required}`), ["api true", "db false"]);
+  assert.deepEqual(describe("template", own, type).secrets, [
+    { name: "api", description: "", required: true },
+    { name: "db", description: "the database", required: true },
+    { name: "own", description: "", required: false },
+  ]);
 });
 
 test("a template fixes, sets, requires and adds", () => {

@@ -5,12 +5,12 @@ import { getJSON } from "../model/api";
 import { nameOf } from "../model/format";
 import { inline } from "../model/exact_json";
 import { describe as wordsOf, isDescribed } from "../model/schema";
-import { describe, referenceOf, version, type Described, type Kind, type Output, type Parameter, type Version } from "../model/template";
+import { describe, isAccepted, referenceOf, version, type Described, type Kind, type Output, type Parameter, type Version } from "../model/template";
 import type { WireDocument, WireDocuments } from "../model/wire";
 import { DeployForm } from "../parts/deploy_form";
 import { documentLink, useFirst, Value } from "../parts/deployed";
 import { usePoll } from "../parts/hooks";
-import { Card, Empty, Time } from "../parts/small";
+import { Card, Empty, Notice, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 import { collection, VersionLinks } from "./templates";
 
@@ -20,6 +20,7 @@ const shownParameters = 50;
 
 interface Loaded {
   described: Described;
+  accepted: boolean;
   versions: Version[];
   more: boolean;
 }
@@ -29,11 +30,13 @@ async function load(kind: Kind, reference: string, signal: AbortSignal): Promise
   const wire = await of(kind, reference);
   const query = new URLSearchParams({ name: wire.name ?? "", page_size: String(maxVersions) });
   const [type, list] = await Promise.all([
-    kind === "template" ? of("type", wire.type ?? "") : null,
+    kind === "template" && wire.type ? of("type", wire.type) : null,
     getJSON<WireDocuments>(`${collection(kind)}?${query}`, signal),
   ]);
   const versions = (kind === "type" ? list.types : list.templates) ?? [];
-  return { described: describe(kind, wire, type), versions: versions.map((each) => version(kind, each)), more: Boolean(list.nextPageToken) };
+  const accepted = isAccepted(kind, wire, type);
+  const described = accepted ? describe(kind, wire, type) : describe(kind, { ...wire, document: "{}" }, null);
+  return { described, accepted, versions: versions.map((each) => version(kind, each)), more: Boolean(list.nextPageToken) };
 }
 
 export function TemplatePage({ kind, reference }: { kind: Kind; reference: string }): JSX.Element {
@@ -61,10 +64,18 @@ export function TemplatePage({ kind, reference }: { kind: Kind; reference: strin
       {value && (
         <>
           <Facts loaded={value} now={now} />
-          <Parameters parameters={value.described.parameters} />
-          <DeployForm key={title} subject={value.described} />
-          <Outputs outputs={value.described.outputs} />
-          <Limits described={value.described} />
+          {value.accepted ? (
+            <>
+              <Parameters parameters={value.described.parameters} />
+              <DeployForm key={title} subject={value.described} />
+              <Outputs outputs={value.described.outputs} />
+              <Limits described={value.described} />
+            </>
+          ) : (
+            <Notice tone="warn" title="The document is not valid">
+              An earlier Muster has stored it, or that of its type. It cannot be deployed. Store a corrected version; <code>muster deploy</code> names the mistakes.
+            </Notice>
+          )}
         </>
       )}
     </>
@@ -75,7 +86,7 @@ function Facts({ loaded: { described, versions, more }, now }: { loaded: Loaded;
   return (
     <section class="card" aria-label="Version">
       <dl class="facts">
-        {described.kind === "template" && (
+        {described.type && (
           <div>
             <dt>Type</dt>
             <dd>

@@ -95,7 +95,7 @@ function NameRow({ name, versions, kind, now }: { name: string; versions: Versio
         {versions.length > shownVersions && <span class="muted"> and {versions.length - shownVersions} more</span>}
       </td>
       <td data-label={kind === "type" ? "Image" : "Type"}>
-        {kind === "type" ? <ImageName image={newest.image} /> : <a href={documentLink("type", newest.type)}>{newest.type}</a>}
+        {kind === "type" ? <ImageName image={newest.image} /> : newest.type && <a href={documentLink("type", newest.type)}>{newest.type}</a>}
       </td>
       <td data-label="Newest">
         <Time at={newest.created} now={now} /> <span class="muted">by {nameOf(newest.createdBy)}</span>

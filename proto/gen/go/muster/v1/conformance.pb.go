@@ -91,7 +91,7 @@ type NodeConformance struct {
 	Deployment string `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
 	// NAME@VERSION of the template type.
 	Type string `protobuf:"bytes,3,opt,name=type,proto3" json:"type,omitempty"`
-	// When the jobs service received it.
+	// When the command ended, by the clock of the node, but not after the jobs service received the report.
 	ReportTime *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=report_time,json=reportTime,proto3" json:"report_time,omitempty"`
 	// The status of the report: "pass", "warn" (only probes that are not required failed) or "fail".
 	Status string `protobuf:"bytes,5,opt,name=status,proto3" json:"status,omitempty"`
@@ -366,7 +366,7 @@ func (x *ConformanceBaseline) GetSetTime() *timestamppb.Timestamp {
 
 type ListConformanceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 1,000, and 1 MiB in total; 0 means 100.
+	// At most 1,000, with reports of about 1 MiB in total; 0 means 100.
 	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

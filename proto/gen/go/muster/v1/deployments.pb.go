@@ -1264,7 +1264,7 @@ func (x *GetDeploymentRequest) GetNameSilent() bool {
 
 type ListDeploymentsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// At most 1,000; 0 means 100.
+	// At most 1,000, and 1 MiB in total as they are stored; 0 means 100.
 	PageSize      int32  `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields

@@ -55,7 +55,8 @@ type SecretServiceClient interface {
 	//
 	// Errors: PERMISSION_DENIED (SECRETS_REFUSED: the signature is not that of the node, the node is revoked, or the same
 	// key was used before), NOT_FOUND (JOB_NOT_FOUND: no deployment that targets the node has it), FAILED_PRECONDITION
-	// (SECRETS_CLOSED: the deployment has started or ended on the node, its time has passed, or it was answered 10 times),
+	// (SECRETS_CLOSED: the deployment has started or ended on the node, it was cancelled, its creator was revoked, its time has
+	// passed, or it was answered 10 times),
 	// NOT_FOUND (SECRET_NOT_FOUND: it was deleted, or the version was removed), DATA_LOSS (SECRET_UNREADABLE).
 	// With secrets of Vault: those of PlanDeployment, FAILED_PRECONDITION (VAULT_SECRET_INVALID), UNAVAILABLE (VAULT_BUSY).
 	FetchSecrets(ctx context.Context, in *FetchSecretsRequest, opts ...grpc.CallOption) (*FetchSecretsResponse, error)
@@ -137,7 +138,8 @@ type SecretServiceServer interface {
 	//
 	// Errors: PERMISSION_DENIED (SECRETS_REFUSED: the signature is not that of the node, the node is revoked, or the same
 	// key was used before), NOT_FOUND (JOB_NOT_FOUND: no deployment that targets the node has it), FAILED_PRECONDITION
-	// (SECRETS_CLOSED: the deployment has started or ended on the node, its time has passed, or it was answered 10 times),
+	// (SECRETS_CLOSED: the deployment has started or ended on the node, it was cancelled, its creator was revoked, its time has
+	// passed, or it was answered 10 times),
 	// NOT_FOUND (SECRET_NOT_FOUND: it was deleted, or the version was removed), DATA_LOSS (SECRET_UNREADABLE).
 	// With secrets of Vault: those of PlanDeployment, FAILED_PRECONDITION (VAULT_SECRET_INVALID), UNAVAILABLE (VAULT_BUSY).
 	FetchSecrets(context.Context, *FetchSecretsRequest) (*FetchSecretsResponse, error)

@@ -24,6 +24,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// An earlier Muster may have stored a document that this one rejects. Then description, image, ad_hoc and actions are unset,
+// and a deployment fails with INVALID_DOCUMENT.
 type TemplateType struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -349,6 +351,7 @@ func (x *ListTemplateTypesResponse) GetNextPageToken() string {
 	return ""
 }
 
+// As in TemplateType, description, type, image and source are unset for a document that is rejected now.
 type Template struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Name        string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
