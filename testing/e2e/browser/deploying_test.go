@@ -49,6 +49,8 @@ parameters:
   token: {schema: {type: string}, sensitive: true}
 outputs:
   text: {schema: {type: string}, required: true, description: the greeting}
+secrets:
+  db: {description: the password of a database}
 `
 
 const hiTemplate = `
@@ -283,6 +285,7 @@ func fillForm(d deploying, p *page) string {
 		{"parameter-tags", `["a"`, "tags: is not JSON"},
 		{"parameter-tags", `["a", 1]`, "tags: 1: is not text"},
 		{"deploy-targets", "n1 /etc", "Nodes: /etc is not the name of a node"},
+		{"secret-db", "a password", "Secret db: is not the name of a secret"},
 	} {
 		p.enter(c[0], c[1])
 		p.untilText(problems, c[2])
@@ -293,11 +296,14 @@ func fillForm(d deploying, p *page) string {
 	for _, c := range [][2]string{
 		{"deploy-targets", "n1"}, {"parameter-name", "Ada O'Brien, $HOME"}, {"parameter-seconds", "4"}, {"parameter-loud", "true"},
 		{"parameter-mode", "1.50"}, {"parameter-tags", "[\"a b\",\n \"c\"]"}, {"parameter-token", "token.txt"},
+		{"secret-db", "prod/db@2"},
 	} {
 		p.enter(c[0], c[1])
 	}
 	p.click(".check input")
 	p.untilShown("[aria-labelledby=deploy] .command")
+	p.has("[aria-labelledby=deploy] .command code", " --secret db=prod/db@2 ")
+	p.enter("secret-db", "") // it is not required, and not stored
 	if script[bool](p, fmt.Sprintf("document.querySelector(%q) !== null", problems)) {
 		p.t.Errorf("a correct form has mistakes: %s", p.text(problems))
 	}

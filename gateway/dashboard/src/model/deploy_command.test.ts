@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { compose, ofFiles, ofTargets, shellWord, type Wanted } from "./deploy_command";
+import { compose, ofFiles, ofSecret, ofTargets, shellWord, type Wanted } from "./deploy_command";
 import { describe, type Described } from "./template";
 
 const parameters = {
@@ -17,7 +17,7 @@ const parameters = {
 const type = (more = {}): Described => describe("type", { name: "greet", version: "1.0.0", document: JSON.stringify({ parameters }), ...more }, null);
 
 function made(values: Record<string, string>, more: Partial<Wanted> = {}, subject = type()): ReturnType<typeof compose> {
-  return compose(subject, { values: new Map(Object.entries({ name: "Ada", ...values })), target: "node", targets: "n1", action: "deploy", files: "", wait: false, ...more });
+  return compose(subject, { values: new Map(Object.entries({ name: "Ada", ...values })), secrets: new Map(), target: "node", targets: "n1", action: "deploy", files: "", wait: false, ...more });
 }
 
 test("the command sets what was entered", () => {
@@ -34,6 +34,17 @@ test("a template and an ad-hoc type name their files", () => {
   assert.equal(made({}, { files: "my files/" }, template).command, "muster deploy hi@1.4.0 --files 'my files/' --node n1");
   assert.equal(made({}, { files: "-x" }, type({ adHoc: true })).command, "muster deploy ./-x --type greet@1.0.0 --node n1 --set-text name=Ada");
   assert.ok(made({}, {}, template).problems.has(ofFiles));
+});
+
+test("secrets are named, and the required ones must be", () => {
+  const subject = type({ document: JSON.stringify({ secrets: { db: { required: true }, api: {} } }) });
+  const with_ = (secrets: Record<string, string>) => compose(subject, { values: new Map(), secrets: new Map(Object.entries(secrets)), target: "all", targets: "", action: "deploy", files: "", wait: true });
+  assert.deepEqual(with_({}), { command: "", problems: new Map([[ofSecret("db"), "the name of a secret is required"]]) });
+  assert.equal(with_({ db: " prod/db@3 " }).command, "muster deploy --type greet@1.0.0 --all --secret db=prod/db@3 --wait");
+  assert.equal(with_({ db: "a", api: "vault:prod/api#key" }).command, "muster deploy --type greet@1.0.0 --all --secret 'api=vault:prod/api#key' --secret db=a --wait");
+  for (const wrong of ["a b", "../x", "a@0", "a@x", "vault:a", "vault:a#.b", "a\nb", "a//b", "/a", "a'b"]) {
+    assert.ok(with_({ db: wrong }).problems.has(ofSecret("db")), wrong);
+  }
 });
 
 test("mistakes are named, and there is no command", () => {
@@ -53,7 +64,7 @@ test("mistakes are named, and there is no command", () => {
     assert.equal(command, "");
     assert.ok(problems.get(name)?.includes(want), `${problems.get(name)}`);
   }
-  const { command, problems } = compose(type(), { values: new Map(), target: "all", targets: "", action: "deploy", files: "", wait: false });
+  const { command, problems } = compose(type(), { values: new Map(), secrets: new Map(), target: "all", targets: "", action: "deploy", files: "", wait: false });
   assert.deepEqual([command, problems.get("name")], ["", "a value is required"]);
 });
 

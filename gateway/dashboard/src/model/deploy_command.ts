@@ -6,6 +6,8 @@ import { referenceOf, type Described, type Parameter } from "./template";
 export interface Wanted {
   /** The texts of the inputs by parameter; without an entry, the parameter is not set. */
   values: ReadonlyMap<string, string>;
+  /** SECRET or SECRET@VERSION by the name in the documents; without an entry, the container does not get the secret. */
+  secrets: ReadonlyMap<string, string>;
   target: "node" | "label" | "all";
   /** Names of nodes or labels, separated by commas or spaces. */
   targets: string;
@@ -18,15 +20,21 @@ export interface Wanted {
 export interface Composed {
   /** Empty while something is missing or wrong. */
   command: string;
-  /** What is missing or wrong: by parameter, and "targets" and "files" with a dot before. */
+  /** What is missing or wrong: by parameter, by `ofSecret`, and `ofTargets` and `ofFiles`. */
   problems: Map<string, string>;
 }
 
 export const ofTargets = ".targets";
 export const ofFiles = ".files";
 
+export function ofSecret(name: string): string {
+  return `.secret ${name}`;
+}
+
 // Characters that a terminal or a shell could take for something else: those of `text` in parse.ts, and ends of lines.
 const special = /[\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+// A stored secret, or one of Vault, with or without a version. The command checks it again.
+const secretReference = /^(?:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*|vault:[A-Za-z0-9_-][A-Za-z0-9._-]*(?:\/[A-Za-z0-9_-][A-Za-z0-9._-]*)*#[A-Za-z0-9_-][A-Za-z0-9._-]*)(?:@[1-9][0-9]{0,17})?$/;
 const maxValue = 32 << 10; // characters of all values together
 
 /** Returns a word as a POSIX shell reads it. */
@@ -94,8 +102,24 @@ export function compose(subject: Described, wanted: Wanted): Composed {
     size += entered.length;
     if (size > maxValue) problems.set(parameter.name, "the values are more than 32 KiB together");
   }
+  words.push(...secrets(subject, wanted, problems));
   if (wanted.wait) words.push("--wait");
   return { command: problems.size > 0 ? "" : words.map(shellWord).join(" "), problems };
+}
+
+function secrets(subject: Described, wanted: Wanted, problems: Map<string, string>): string[] {
+  const words: string[] = [];
+  for (const { name, required } of subject.secrets) {
+    const reference = wanted.secrets.get(name)?.trim() ?? "";
+    if (reference === "") {
+      if (required) problems.set(ofSecret(name), "the name of a secret is required");
+    } else if (!secretReference.test(reference)) {
+      problems.set(ofSecret(name), "is not the name of a secret, such as prod/db, prod/db@3 or vault:prod/db#password");
+    } else {
+      words.push("--secret", `${name}=${reference}`);
+    }
+  }
+  return words;
 }
 
 function targets(wanted: Wanted, problems: Map<string, string>): string[] {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deployment } from "./deployment";
+import { deployment, problemTitle } from "./deployment";
 import { outcomeCounts, outcomeOf } from "./outcomes";
 
 test("each outcome has its reason and its next step", () => {
@@ -28,6 +28,15 @@ test("the failed nodes are first", () => {
   const found = deployment({ state: "DEPLOYMENT_STATE_RUNNING", nodes: [{ node: "a", final: final(0) }, { node: "b" }, { node: "d", final: final(1) }, { node: "c", final: final(1) }] });
   assert.deepEqual(found.nodes.map(({ node }) => node), ["c", "d", "b", "a"]);
   assert.equal(deployment({ state: "DEPLOYMENT_STATE_NEW" }).state, "unknown");
+});
+
+test("the title of a problem says the state of the deployment", () => {
+  const title = (state: string) => problemTitle(deployment({ state: `DEPLOYMENT_STATE_${state}` }).state);
+  assert.equal(title("PENDING"), "The deployment is pending");
+  assert.match(title("RUNNING"), /is running/); // a cancellation is repeated
+  assert.equal(title("FAILED"), "The deployment failed");
+  assert.match(title("CANCELLED"), /was cancelled/);
+  assert.match(title("SUCCEEDED"), /succeeded/);
 });
 
 test("digests of files are shown in hexadecimal", () => {

@@ -56,6 +56,8 @@ export interface Deployment {
   createdBy: string;
   created: number;
   ended: number;
+  /** When the newest outcome arrived that replaced the one of a node that had been given up; 0: there is none. */
+  late: number;
   targets: number;
   succeeded: number;
   cancelRequestedBy: string;
@@ -85,6 +87,24 @@ function stateOf(state: string | undefined): DeploymentState {
 
 export function hasEnded(state: DeploymentState): boolean {
   return state === "succeeded" || state === "failed" || state === "cancelled";
+}
+
+/** Returns the title of a problem: also a deployment that runs can have one. */
+export function problemTitle(state: DeploymentState): string {
+  switch (state) {
+    case "pending":
+      return "The deployment is pending";
+    case "running":
+      return "The deployment is running, with a problem";
+    case "succeeded":
+      return "The deployment succeeded, with a problem";
+    case "failed":
+      return "The deployment failed";
+    case "cancelled":
+      return "The deployment was cancelled";
+    default:
+      return "The deployment has a problem";
+  }
 }
 
 /** The template, or the type that is deployed alone. */
@@ -131,6 +151,7 @@ export function deployment(wire: WireDeployment): Deployment {
     createdBy: text(wire.createdBy),
     created: time(wire.createTime),
     ended: time(wire.endTime),
+    late: time(wire.lateTime),
     targets: number(wire.targets),
     succeeded: number(wire.succeeded),
     cancelRequestedBy: text(wire.cancelRequestedBy),

@@ -22,6 +22,17 @@ test("a type says who sets each value", () => {
   assert.deepEqual(type.limits, [{ name: "cpus", value: "0.50", of: "type" }, { name: "time", value: "5m", of: "type" }]);
 });
 
+test("a template adds secrets and requires those of its type", () => {
+  const type = { document: JSON.stringify({ secrets: { db: { description: "the database" }, api: { required: true } } }) };
+  const own = { name: "hi", version: "1.0.0", document: JSON.stringify({ secrets: { db: { required: true }, own: {} } }) };
+  assert.deepEqual(describe("type", type, null).secrets.map(({ name, required }) => `${name} ${required}`), ["api true", "db false"]);
+  assert.deepEqual(describe("template", own, type).secrets, [
+    { name: "api", description: "", required: true },
+    { name: "db", description: "the database", required: true },
+    { name: "own", description: "", required: false },
+  ]);
+});
+
 test("a template fixes, sets, requires and adds", () => {
   const { parameters, limits, outputs } = template({ name: { delegation: "fixed", value: "Ada" }, size: { value: 2 }, open: { required: true, sensitive: true }, own: { value: [] }, token: {} });
   const by = new Map(parameters.map((p) => [p.name, p]));

@@ -44,6 +44,13 @@ export interface Output {
   of: Kind;
 }
 
+/** A secret that the container reads. */
+export interface Secret {
+  name: string;
+  description: string;
+  required: boolean;
+}
+
 export interface Limit {
   name: string;
   value: string;
@@ -59,6 +66,7 @@ export interface Described extends Version {
   limits: Limit[];
   parameters: Parameter[];
   outputs: Output[];
+  secrets: Secret[];
 }
 
 export function version(kind: Kind, wire: WireDocument): Version {
@@ -134,6 +142,14 @@ class Document {
     return [...this.parts("limits")].map(([name, value]) => ({ name: text(name), value: plain(value), of: this.kind }));
   }
 
+  secrets(): Secret[] {
+    return [...this.parts("secrets")].map(([name, json]) => ({
+      name: text(name),
+      description: plain(member(json, "description") ?? '""'),
+      required: member(json, "required") === "true",
+    }));
+  }
+
   outputs(): Output[] {
     return [...this.parts("outputs")].map(([name, json]) => ({
       name: text(name),
@@ -177,7 +193,18 @@ export function describe(kind: Kind, wire: WireDocument, typeOf: WireDocument | 
     limits: [...limits.values()],
     parameters: [...parameters.values()].sort((a, b) => (a.name < b.name ? -1 : 1)),
     outputs: typeOf ? [...type.outputs(), ...own.outputs()] : own.outputs(),
+    secrets: mergeSecrets(type.secrets(), typeOf ? own.secrets() : []),
   };
+}
+
+// Returns the secrets by name. A template may add secrets, and require those of its type.
+function mergeSecrets(type: Secret[], own: Secret[]): Secret[] {
+  const secrets = new Map(type.map((secret) => [secret.name, secret]));
+  for (const secret of own) {
+    const of = secrets.get(secret.name);
+    secrets.set(secret.name, of ? { ...of, description: secret.description || of.description, required: secret.required || of.required } : secret);
+  }
+  return [...secrets.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
 
 // Applies the parameter of a document to that of its type, if the type has it.

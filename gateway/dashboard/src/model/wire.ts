@@ -279,6 +279,7 @@ export interface WireDeployment {
   createdBy?: string;
   createTime?: Timestamp | null;
   endTime?: Timestamp | null;
+  lateTime?: Timestamp | null;
   targets?: string | number;
   succeeded?: string | number;
   cancelRequestedBy?: string;

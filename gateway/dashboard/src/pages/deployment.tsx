@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON, path } from "../model/api";
-import { deployment as parseDeployment, hasEnded, subjectOf, type DeployedNode, type Deployment } from "../model/deployment";
+import { deployment as parseDeployment, hasEnded, problemTitle, subjectOf, type DeployedNode, type Deployment } from "../model/deployment";
 import { bytes, count, nameOf, plural } from "../model/format";
 import { outcomeCounts } from "../model/outcomes";
 import { number } from "../model/parse";
@@ -113,7 +113,7 @@ function Warnings({ deployment, unreachable }: { deployment: Deployment; unreach
   return (
     <>
       {problem && (
-        <Notice tone={state === "failed" ? "bad" : "warn"} title={state === "failed" ? "The deployment failed" : "The deployment is pending"}>
+        <Notice tone={state === "failed" ? "bad" : "warn"} title={problemTitle(state)}>
           {sentence(problem)}
         </Notice>
       )}

@@ -1,11 +1,12 @@
 // All deployments, the newest first.
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { getJSON, getPages, path, Problem } from "../model/api";
+import { getPages } from "../model/api";
 import { deployment as parseDeployment, hasEnded, subjectOf, type Deployment } from "../model/deployment";
+import { DeploymentCounts } from "../model/deployment_counts";
 import { duration, nameOf, shortId } from "../model/format";
-import { outcomeCounts, type OutcomeCount } from "../model/outcomes";
-import type { WireDeployment, WireJob } from "../model/wire";
+import type { OutcomeCount } from "../model/outcomes";
+import type { WireDeployment } from "../model/wire";
 import { DeploymentBadge, deploymentLink, OutcomeList } from "../parts/deployed";
 import { usePages, useSeconds } from "../parts/hooks";
 import { Card, Empty, ShowMore, Time } from "../parts/small";
@@ -13,20 +14,16 @@ import { PollBadge, PollNotice } from "../parts/stale";
 
 const pollInterval = 3000; // milliseconds
 const page = 50;
-const maxCounted = 20; // deployments whose jobs are requested at a time
 
 interface Listed {
   deployment: Deployment;
-  /** Null: the root relay was not asked, or does not know the job any more. */
+  /** Null: the root relay was not asked, did not answer, or does not know the job any more. */
   counts: OutcomeCount[] | null;
 }
 
-// The counts of ended deployments, by id.
-type Known = Map<string, OutcomeCount[] | null>;
-
 export function DeploymentsPage(): JSX.Element {
-  const known = useRef<Known>(new Map());
-  const { shown, lastUpdate, problem, now, showMore } = usePages("deployments", pollInterval, (pages, signal) => load(pages, signal, known.current));
+  const counts = useRef(new DeploymentCounts());
+  const { shown, lastUpdate, problem, now, showMore } = usePages("deployments", pollInterval, (pages, signal) => load(pages, signal, counts.current));
   useSeconds();
   useEffect(() => {
     document.title = "Deployments · Muster";
@@ -56,28 +53,11 @@ export function DeploymentsPage(): JSX.Element {
   );
 }
 
-async function load(pages: number, signal: AbortSignal, known: Known): Promise<{ deployments: Listed[]; more: boolean }> {
+async function load(pages: number, signal: AbortSignal, counts: DeploymentCounts): Promise<{ deployments: Listed[]; more: boolean }> {
   const listed = (each: { deployments?: WireDeployment[]; nextPageToken?: string }) => (each.deployments ?? []).map(parseDeployment);
   const { items: deployments, more } = await getPages("/api/v1/deployments", page, pages, listed, signal);
-  const asked = deployments.filter((each) => hasMoreToSay(each) && !known.has(each.id)).slice(0, maxCounted);
-  const fresh = new Map(await Promise.all(asked.map(async (each) => [each.id, await countsOf(each.job, signal)] as const)));
-  for (const each of asked) if (hasEnded(each.state)) known.set(each.id, fresh.get(each.id) ?? null);
-  const counted = deployments.map((deployment) => ({ deployment, counts: fresh.get(deployment.id) ?? known.get(deployment.id) ?? null }));
-  return { deployments: counted, more };
-}
-
-// A deployment counts its nodes and those on which it succeeded; its job at the root relay has all outcomes.
-function hasMoreToSay({ state }: Deployment): boolean {
-  return state === "running" || state === "failed" || state === "cancelled";
-}
-
-async function countsOf(job: string, signal: AbortSignal): Promise<OutcomeCount[] | null> {
-  try {
-    return outcomeCounts(await getJSON<WireJob>(path`/jobs/${job}`, signal));
-  } catch (error) {
-    if (error instanceof Problem) return null;
-    throw error;
-  }
+  const found = await counts.load(deployments, signal);
+  return { deployments: deployments.map((deployment) => ({ deployment, counts: found.get(deployment.id) ?? null })), more };
 }
 
 function DeploymentTable({ deployments, now }: { deployments: Listed[]; now: number }): JSX.Element {

@@ -1,14 +1,14 @@
 // The form of a template or type: its parameters as inputs, and the command that deploys it.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { compose, isFromFile, ofFiles, ofTargets, type Wanted } from "../model/deploy_command";
+import { compose, isFromFile, ofFiles, ofSecret, ofTargets, type Wanted } from "../model/deploy_command";
 import { inline } from "../model/exact_json";
 import { describe as wordsOf, inputOf, type Schema } from "../model/schema";
 import type { Described, Parameter } from "../model/template";
 import { CommandLine } from "./command";
 import { Card, Empty } from "./small";
 
-const nothing: Wanted = { values: new Map(), target: "node", targets: "", action: "deploy", files: "", wait: true };
+const nothing: Wanted = { values: new Map(), secrets: new Map(), target: "node", targets: "", action: "deploy", files: "", wait: true };
 
 export function DeployForm({ subject }: { subject: Described }): JSX.Element {
   const [wanted, setWanted] = useState(nothing);
@@ -17,12 +17,8 @@ export function DeployForm({ subject }: { subject: Described }): JSX.Element {
     setWanted({ ...wanted, ...change });
     setTouched(new Set([...touched, name]));
   };
-  const setValue = (name: string, value: string) => {
-    const values = new Map(wanted.values);
-    if (value === "") values.delete(name);
-    else values.set(name, value);
-    set({ values }, name);
-  };
+  const setValue = (name: string, value: string) => set({ values: changed(wanted.values, name, value) }, name);
+  const setSecret = (name: string, value: string) => set({ secrets: changed(wanted.secrets, name, value) }, ofSecret(name));
   const { command, problems } = compose(subject, wanted);
   // The list under the form has all problems; an input shows its own after a change.
   const problemAt = (name: string) => (touched.has(name) ? problems.get(name) ?? "" : "");
@@ -63,6 +59,20 @@ export function DeployForm({ subject }: { subject: Described }): JSX.Element {
             onValue={(value) => setValue(parameter.name, value)}
           />
         ))}
+        {subject.secrets.map(({ name, description, required }) => (
+          <Field
+            key={`secret-${name}`}
+            id={`secret-${name}`}
+            label={`Secret ${name}`}
+            help={[description, "the name of a stored secret, or vault:PATH#FIELD, never its value; @VERSION for another one than the newest"].filter(Boolean).join(" · ")}
+            required={required}
+            problem={problemAt(ofSecret(name))}
+          >
+            {(id, attributes) => (
+              <input id={id} {...attributes} value={wanted.secrets.get(name) ?? ""} spellcheck={false} onInput={(event) => setSecret(name, event.currentTarget.value)} />
+            )}
+          </Field>
+        ))}
         <label class="check">
           <input type="checkbox" checked={wanted.wait} onChange={(event) => set({ wait: event.currentTarget.checked }, "wait")} />
           Print the output, and wait until the deployment has ended
@@ -83,10 +93,17 @@ export function DeployForm({ subject }: { subject: Described }): JSX.Element {
   );
 }
 
+function changed(values: ReadonlyMap<string, string>, name: string, value: string): ReadonlyMap<string, string> {
+  const all = new Map(values);
+  if (value === "") all.delete(name);
+  else all.set(name, value);
+  return all;
+}
+
 function labelOf(name: string, problem: string): string {
   if (name === ofTargets) return `Nodes: ${problem}`;
   if (name === ofFiles) return `Files: ${problem}`;
-  return `${name}: ${problem}`;
+  return `${name.replace(ofSecret(""), "Secret ")}: ${problem}`;
 }
 
 interface Attributes {

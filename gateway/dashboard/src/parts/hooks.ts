@@ -2,6 +2,7 @@
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { getJSON, Problem } from "../model/api";
 import { JobLog } from "../model/job_log";
+import { LastValue } from "../model/last_value";
 import { RunModel } from "../model/run_model";
 import { RunStream } from "../model/run_stream";
 import { Watcher, type Stream } from "../model/watch";
@@ -118,7 +119,7 @@ export function usePoll<T>(what: string, pollInterval: number, ask: (signal: Abo
 }
 
 export interface Paged<T> {
-  /** The last value, also while more pages are requested; null before the first. */
+  /** The last value of `what`, also while more pages of it are requested; null before the first. */
   shown: T | null;
   lastUpdate: number;
   problem: Problem | null;
@@ -133,12 +134,10 @@ export interface Paged<T> {
 export function usePages<T>(what: string, pollInterval: number, ask: (pages: number, signal: AbortSignal) => Promise<T>): Paged<T> {
   const [pages, setPages] = useState(1);
   const { value, lastUpdate, problem } = usePoll(`${what}/${pages}`, pollInterval, (signal) => ask(pages, signal));
-  const [last, setLast] = useState(value);
-  useEffect(() => {
-    if (value) setLast(value);
-  }, [value]);
+  const last = useRef(new LastValue<T>());
+  const shown = last.current.next(what, value);
   const now = problem && lastUpdate ? lastUpdate : Date.now();
-  return { shown: value ?? last, lastUpdate, problem, now, showMore: () => setPages(pages + 1), restart: () => setPages(1) };
+  return { shown, lastUpdate, problem, now, showMore: () => setPages(pages + 1), restart: () => setPages(1) };
 }
 
 /** Requests once. */
