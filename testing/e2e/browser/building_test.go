@@ -107,7 +107,7 @@ func TestDashboardShowsBuiltTemplates(t *testing.T) {
 	p.untilText("[data-test=image]", "Image "+image)
 	p.has("[aria-labelledby=secrets] tr[data-secret=db]", "db", "prod/db", "1")
 	p.has("[data-test=conformance]", "not checked")
-	p.has("[data-test=workspace]", "shop, began empty, changed by this deployment")
+	p.has("[data-test=workspace]", "shop, began empty; makes a new version")
 	p.narrow()
 
 	// The policy does not admit the repository of this one.

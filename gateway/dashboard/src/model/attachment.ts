@@ -30,7 +30,7 @@ export interface Attachment {
   since: number;
   /** The tunnel through which it is attached; empty: it is attached directly, or not at all. */
   link: string;
-  /** Of a relay: the attached nodes and relays below it. */
+  /** The number of attached descendants of a relay. */
   descendants: number;
   /** Another process with the same identity was refused a short time ago. */
   duplicate: boolean;

@@ -43,10 +43,10 @@ test("a build has its base, its repository, its source and its image", () => {
   assert.equal(nounOf(deployment({})), "deployment");
 });
 
-test("secrets are named with their versions, and a workspace says whether it was changed", () => {
+test("secrets are named with their versions, and a workspace says whether it gets a new version", () => {
   assert.deepEqual(deployment({ secrets: [{ name: "db", secret: "prod/db", version: "1" }] }).secrets, [{ name: "db", secret: "prod/db", version: 1 }]);
-  const changed = (sha256?: string) => deployment({ workspace: { workspace: "w", version: "2", sha256: "AP8Q" }, nodes: [{ node: "a", workspace: sha256 ? { sha256 } : null }] }).workspace!.changed;
-  assert.deepEqual([changed(), changed("AP8Q"), changed("AAAA")], [null, false, true]);
+  const saves = (sha256?: string) => deployment({ workspace: { workspace: "w", version: "2", sha256: "AP8Q" }, nodes: [{ node: "a", workspace: sha256 ? { sha256 } : null }] }).workspace!.saves;
+  assert.deepEqual([saves(), saves("AP8Q"), saves("AAAA")], [null, false, true]);
 });
 
 test("nodes are counted by outcome, and the others are waiting", () => {

@@ -48,8 +48,8 @@ export interface Related {
 export interface WorkspaceUse {
   name: string;
   version: number;
-  /** Whether the container changed it, which makes a new version; null: not known yet. */
-  changed: boolean | null;
+  /** Whether the node saves a new version of it; null: not known yet. */
+  saves: boolean | null;
 }
 
 /** NAME in the container, and the stored secret with its version. */
@@ -177,7 +177,7 @@ function relatedTo(wire: WireDeployment): Related[] {
 function workspaceOf({ workspace, nodes }: WireDeployment): WorkspaceUse | null {
   if (!workspace?.workspace) return null;
   const saved = (nodes ?? []).find((each) => each.workspace)?.workspace; // it has one node
-  return { name: text(workspace.workspace), version: number(workspace.version), changed: saved ? hex(saved.sha256) !== hex(workspace.sha256) : null };
+  return { name: text(workspace.workspace), version: number(workspace.version), saves: saved ? hex(saved.sha256) !== hex(workspace.sha256) : null };
 }
 
 /** Parses a deployment. Its nodes are ordered: the failed ones, those that have not ended, and the others. */

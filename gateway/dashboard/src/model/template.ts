@@ -61,7 +61,7 @@ export interface Limit {
 
 /** A version with what its documents decide. Its image is never empty. */
 export interface Described extends Version {
-  /** The image of the type below the built one, and the origin of the files; null: the template was not built. */
+  /** The image of the type, which the built one extends, and the origin of the files; null: the template was not built. */
   built: { base: string; source: Source | null } | null;
   sha256: string;
   command: string[];

@@ -86,6 +86,7 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
           {follows === false && <LargeLog size={number(shown.job?.outputBytes)} onLoad={() => setFollows(true)} />}
           {follows && (
             <LogCard
+              key={shown.deployment.late} // a late outcome brings the rest of the output
               deployment={id}
               job={shown.deployment.job}
               node={logNode}

@@ -33,7 +33,8 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         </nav>
         <div class="page-title">
           <h1>{name}</h1>
-          {value && <MemberPresence member={value} />}
+          {value && <Attached member={value} />}
+          {value && (hasHeartbeats(value.node) || !value.joined) && <MemberPresence member={value} />}
           <PollBadge lastUpdate={lastUpdate} />
         </div>
       </header>
@@ -47,6 +48,22 @@ export function NodePage({ name }: { name: string }): JSX.Element {
           {!isRelay(value) && <Conformance node={name} runs={value.joined !== null && !value.joined.revoked} now={now} />}
           {(!isRelay(value) || value.node.events.length > 0) && <History events={value.node.events} now={now} />}
         </div>
+      )}
+    </>
+  );
+}
+
+// Nothing for a name that has not joined: it cannot be attached.
+function Attached({ member: { joined, attachment } }: { member: Member }): JSX.Element | null {
+  if (!joined) return null;
+  return (
+    <>
+      {joined.relay && <span class="tag">relay</span>}
+      {!(attachment instanceof Problem) && (
+        <span class={`presence presence-${attachment.attached ? "online" : "never"}`}>
+          <span class="dot" aria-hidden="true" />
+          {attachment.attached ? "Attached" : "Not attached"}
+        </span>
       )}
     </>
   );
@@ -77,7 +94,7 @@ function Presence({ member, now, live }: { member: Member; now: number; live: bo
         )}
         {isRelay(member) && known && (
           <div data-fact="descendants">
-            <dt>Attached below it</dt>
+            <dt>Attached descendants</dt>
             <dd>{count(known.descendants)}</dd>
           </div>
         )}
@@ -103,6 +120,7 @@ function Heartbeats({ member, now, live }: { member: Member; now: number; live: 
         <dt>Presence</dt>
         <dd>
           <MemberPresence member={member} />
+          {!hasHeartbeats(node) && <div class="muted">A node sends them while it works for a run.</div>}
           {node.since > 0 && (
             <span class="muted">
               {" "}
@@ -111,10 +129,14 @@ function Heartbeats({ member, now, live }: { member: Member; now: number; live: 
           )}
         </dd>
       </div>
-      <div>
-        <dt>Last heartbeat</dt>
-        <dd>{hasHeartbeats(node) ? <LastHeartbeat node={node} now={now} live={live} /> : <span class="muted">none: a node sends them while it works for a run</span>}</dd>
-      </div>
+      {hasHeartbeats(node) && (
+        <div>
+          <dt>Last heartbeat</dt>
+          <dd>
+            <LastHeartbeat node={node} now={now} live={live} />
+          </dd>
+        </div>
+      )}
       {node.clockSkew !== null && (
         <div>
           <dt>Clock</dt>

@@ -109,7 +109,7 @@ function NodeRow({ member, now, live }: { member: Member; now: number; live: boo
           </div>
         )}
       </td>
-      <td data-label="Last heartbeat">
+      <td data-label="Heartbeat">
         <LastHeartbeat node={node} now={now} live={live} />
       </td>
       <td data-label="Remarks">
@@ -134,7 +134,8 @@ export function AttachmentText({ attachment, now }: { attachment: Attachment | P
   );
 }
 
-export function LastHeartbeat({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
+export function LastHeartbeat({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element | null {
+  if (!hasHeartbeats(node)) return null;
   if (!node.lastHeartbeat) return <span class="muted">none</span>;
   const silent = presenceOf(node.presence).silent && live;
   return (

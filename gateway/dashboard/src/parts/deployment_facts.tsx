@@ -7,6 +7,7 @@ import { Time } from "./small";
 
 export function DeploymentFacts({ deployment, now }: { deployment: Deployment; now: number }): JSX.Element {
   const { template, type, action, created, createdBy, ended, late, cancelRequestedBy, job, workspace, skipConformance, forced, related } = deployment;
+  const exists = !deployment.build || deployment.build.image !== ""; // a build that succeeds creates the version
   return (
     <section class="card" aria-label="Deployment">
       <dl class="facts">
@@ -14,7 +15,7 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
           <div>
             <dt>Template</dt>
             <dd>
-              <a href={documentLink("template", template)}>{template}</a>
+              {exists ? <a href={documentLink("template", template)}>{template}</a> : template}
             </dd>
           </div>
         )}
@@ -99,10 +100,10 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
   );
 }
 
-function workspaceText({ version, changed }: WorkspaceUse): string {
+function workspaceText({ version, saves }: WorkspaceUse): string {
   const from = version > 0 ? `from version ${count(version)}` : "began empty";
-  if (changed === null) return from;
-  return `${from}, ${changed ? "changed by this deployment" : "not changed"}`;
+  if (saves === null) return from;
+  return `${from}; ${saves ? "makes a new version" : "not changed"}`;
 }
 
 // The image that runs, or for a build the base and the image that it makes.

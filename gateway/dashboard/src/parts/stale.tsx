@@ -55,7 +55,7 @@ export function LinkNotice({ watcher }: { watcher: Watcher }): JSX.Element | nul
 export function NotSignedIn(): JSX.Element {
   return (
     <Notice tone="bad" title="You are not signed in.">
-      <Prose text="Run `muster dashboard`, and open the link that it prints. Data on this page was received before." />
+      <Prose text="Run `muster dashboard`, and open the link that it prints. Until then this page is not updated." />
     </Notice>
   );
 }
