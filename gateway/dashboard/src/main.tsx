@@ -11,8 +11,9 @@ import { TemplatePage } from "./pages/template";
 import { TemplatesPage } from "./pages/templates";
 import { WorkspacePage } from "./pages/workspace";
 import { WorkspacesPage } from "./pages/workspaces";
-import { setTheme, storedTheme, useRoute, type Theme } from "./parts/hooks";
+import { setTheme, storedTheme, useRoute, useSignedIn, type Theme } from "./parts/hooks";
 import { Notice } from "./parts/small";
+import { NotSignedIn } from "./parts/stale";
 
 type Section = "runs" | "deployments" | "templates" | "workspaces" | "nodes";
 
@@ -31,6 +32,7 @@ function sectionOf(first: string | undefined): Section {
 
 function App(): JSX.Element {
   const route = useRoute();
+  const signedIn = useSignedIn();
   const at = route.join("/");
   useEffect(() => window.scrollTo(0, 0), [at]);
   const here = sectionOf(route[0]);
@@ -53,11 +55,12 @@ function App(): JSX.Element {
         <ThemeSwitch />
       </header>
       <main id="main" tabIndex={-1}>
+        {!signedIn && <NotSignedIn />}
         <Page route={route} />
       </main>
       <footer class="foot">
         <span>Read-only: make changes with the command line.</span>
-        <SignOut />
+        {signedIn && <SignOut />}
       </footer>
     </>
   );

@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
@@ -31,5 +32,17 @@ func TestDashboardShowsConformance(t *testing.T) {
 	p.visit("#/nodes")
 	p.visit("#/nodes/n1")
 	p.untilText("[aria-labelledby=conformance]", "the baseline admits deployments")
+	script[bool](p, `Boolean(window.lines = (cell) => {
+		const range = document.createRange();
+		range.selectNodeContents(cell);
+		return [...range.getClientRects()];
+	})`)
+	probe := `tr[data-probe="filesystem.parameters"] td`
+	p.until("the name of a probe is on one line", fmt.Sprintf(`lines(document.querySelector('%s')).length === 1`, probe))
 	p.narrow()
+	p.size(390, 800)
+	p.until("the status is beside its label on a phone", fmt.Sprintf(`(() => {
+		const cell = document.querySelector('%s[data-label=Status]');
+		return lines(cell).every((line) => line.left > cell.getBoundingClientRect().left + 80);
+	})()`, probe))
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,8 +104,14 @@ func (d deploying) muster(arguments ...string) string {
 	return out
 }
 
-// attach joins a machine whose policy admits deployments of the registry's types, and starts its agent.
+// attach joins a machine whose policy admits deployments and builds of the registry's images, and starts its agent.
 func (d deploying) attach(name string, docker *fleet.Docker) *fleet.RunningProgram {
+	d.t.Helper()
+	return d.startAgent(name, d.join(name, docker))
+}
+
+// join returns the environment of the agent.
+func (d deploying) join(name string, docker *fleet.Docker) []string {
 	d.t.Helper()
 	home, err := os.MkdirTemp("", "machine")
 	check(d.t, err)
@@ -117,9 +124,15 @@ func (d deploying) attach(name string, docker *fleet.Docker) *fleet.RunningProgr
 	if out, err := join.CombinedOutput(); err != nil {
 		d.t.Fatalf("%s joins: %v: %s", name, err, out)
 	}
-	policy := "containers:\n  - images: [\"" + docker.Registry + "/types/*\"]\n    actions: [deployment]\n    max_output: 64MiB\n" +
-		"    workspaces: [\"*\"]\n"
+	policy := fmt.Sprintf("containers:\n  - images: [\"%[1]s/types/*\", \"%[1]s/templates/*\"]\n    actions: [deployment]\n    max_output: 64MiB\n"+
+		"    workspaces: [\"*\"]\n    secrets: [\"prod/*\"]\n"+
+		"  - images: [\"%[1]s/types/*\"]\n    actions: [build]\n    repositories: [\"%[1]s/templates/*\"]\n", docker.Registry)
 	check(d.t, os.WriteFile(filepath.Join(home, "node", "policy.yaml"), []byte(policy), 0o600))
+	return environment
+}
+
+func (d deploying) startAgent(name string, environment []string) *fleet.RunningProgram {
+	d.t.Helper()
 	agent, err := d.Start(nil, environment, fleet.Muster, "agent", "attach")
 	check(d.t, err)
 	d.t.Cleanup(func() {
@@ -129,10 +142,15 @@ func (d deploying) attach(name string, docker *fleet.Docker) *fleet.RunningProgr
 		}
 	})
 	check(d.t, fleet.Until(soon, name+" is attached", func() bool {
-		var nodes []map[string]any
-		return d.JSON(&nodes, "nodes") == nil && len(nodes) == 1 && nodes[0]["attached"] == true
+		return d.isAttached(name)
 	}))
 	return agent
+}
+
+func (d deploying) isAttached(name string) bool {
+	var nodes []map[string]any
+	attached := func(node map[string]any) bool { return node["name"] == name && node["attached"] == true }
+	return d.JSON(&nodes, "nodes") == nil && slices.ContainsFunc(nodes, attached)
 }
 
 // shell runs a command of the page in the home of the fleet, as a person would who has copied it, and returns what it
@@ -342,12 +360,12 @@ func TestDashboardShowsWhyADeploymentFailed(t *testing.T) {
 	p.untilShown("h1 + [data-state=failed]")
 	p.untilText("tr[data-node=n1][data-outcome=failed]", "OUTPUTS_INVALID")
 	p.has("tr[data-node=n1]", "Next: Correct the program in the image")
-	p.has("tr[data-node=missing][data-outcome=failed]", "unknown", "Next: Correct the name")
-	p.has("[aria-labelledby=nodes] .counts", "1 failed", "1 unknown", "of 2")
+	p.has("tr[data-node=missing][data-outcome=failed]", "unknown node", "Next: Correct the name, which muster nodes lists.")
+	p.has("[aria-labelledby=nodes] .counts", "1 failed", "1 unknown node", "of 2")
 	p.has("[aria-labelledby=outputs]", "There are no outputs.")
 	p.click("tr[data-node=missing] button")
 	p.untilText("[aria-labelledby=log] h2", "Log of missing")
-	p.untilText(".log", "failed: unknown")
+	p.untilText(".log", "unknown node")
 	p.narrow()
 	p.visit("#/deployments")
 	p.untilText(fmt.Sprintf("tr[data-deployment=%q]", id), "1 unknown")
@@ -360,7 +378,7 @@ func TestDashboardShowsWhyADeploymentFailed(t *testing.T) {
 	d.shell(p.text("[aria-labelledby=cancel] .command code"))
 	p.untilShown("h1 + [data-state=cancelled]")
 	p.untilText("[aria-label=Deployment]", "Cancelled by")
-	p.untilText("tr[data-node=n1]", "cancelled")
+	p.untilText("tr[data-node=n1][data-outcome=cancelled] td[data-label=Outcome]", "cancelled")
 	if script[bool](p, `document.querySelector("[aria-labelledby=cancel]") !== null`) {
 		t.Error("a cancelled deployment has a command that cancels it")
 	}

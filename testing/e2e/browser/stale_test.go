@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,9 +37,25 @@ func TestDashboardShowsSinceWhenItIsStale(t *testing.T) {
 
 	gateway.Kill()
 	p.visit("#/nodes")
-	p.until("the page shows how to sign in", `document.querySelector(".notice.bad")?.innerText.includes("muster dashboard")`)
+	signedOut(p)
+	for _, route := range []string{"#/templates", "#/nodes/n1", "#/runs/" + run, "#/deployments", "#/"} {
+		p.visit(route)
+		p.until(route+" is open", fmt.Sprintf("location.hash === %q", route))
+		signedOut(p)
+	}
 	p.signIn(f)
 	p.untilShown("#runs")
+	p.click(".foot button")
+	signedOut(p)
+	p.narrow()
+	p.signIn(f)
+	p.untilShown(".foot button")
+}
+
+// signedOut waits until the page says once how to sign in, and offers neither a sign-out nor other errors.
+func signedOut(p *page) {
+	p.t.Helper()
+	p.until("the page says once how to sign in", `document.querySelectorAll(".notice, .bad-text").length === 1 && document.querySelector(".notice.bad")?.innerText.includes("muster dashboard") && !document.querySelector(".foot button")`)
 }
 
 func process(t *testing.T, f *fleet.Fleet, name string) fleet.Process {

@@ -1,4 +1,5 @@
 // Calls the REST API on the server of the page.
+import { report } from "./session";
 
 /** An error of the API. */
 export class Problem extends Error {
@@ -16,6 +17,9 @@ export class Problem extends Error {
 
 export type Fetch = typeof fetch;
 
+/** The status of a response to a request that is not signed in. */
+export const unauthenticated = 401;
+
 const timeoutMs = 20_000; // milliseconds for a response that is not a stream
 
 /** Returns the response of a GET, or throws a Problem if it is an error. */
@@ -27,8 +31,13 @@ export async function get(path: string, signal: AbortSignal, fetcher: Fetch = fe
     if (signal.aborted) throw error;
     throw new Problem("the server cannot be reached", 0, "UNREACHABLE", "");
   }
-  if (!response.ok) throw await problemOf(response);
-  return response;
+  if (response.ok) {
+    report(null);
+    return response;
+  }
+  const problem = await problemOf(response);
+  if (problem.status === unauthenticated) report(problem);
+  throw problem;
 }
 
 export async function getJSON<T>(path: string, signal: AbortSignal, fetcher: Fetch = fetch): Promise<T> {
@@ -55,7 +64,7 @@ async function problemOf(response: Response): Promise<Problem> {
     word("message") || `the server responded ${response.status}`,
     response.status,
     word("reason"),
-    word("next_step") || (response.status === 401 ? "Run `muster dashboard` for a new link." : ""),
+    word("next_step"),
     Number(response.headers.get("Retry-After")) || 0,
   );
 }

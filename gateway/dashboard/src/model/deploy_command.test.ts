@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { test } from "node:test";
-import { compose, ofFiles, ofSecret, ofTargets, shellWord, type Wanted } from "./deploy_command";
+import { compose, ofFiles, ofSecret, ofTargets, ofWorkspace, shellWord, type Wanted } from "./deploy_command";
 import { describe, type Described } from "./template";
 
 const parameters = {
@@ -17,7 +17,7 @@ const parameters = {
 const type = (more = {}): Described => describe("type", { name: "greet", version: "1.0.0", document: JSON.stringify({ parameters }), ...more }, null);
 
 function made(values: Record<string, string>, more: Partial<Wanted> = {}, subject = type()): ReturnType<typeof compose> {
-  return compose(subject, { values: new Map(Object.entries({ name: "Ada", ...values })), secrets: new Map(), target: "node", targets: "n1", action: "deploy", files: "", wait: false, ...more });
+  return compose(subject, { values: new Map(Object.entries({ name: "Ada", ...values })), secrets: new Map(), target: "node", targets: "n1", action: "deploy", files: "", workspace: "", wait: false, ...more });
 }
 
 test("the command sets what was entered", () => {
@@ -38,13 +38,22 @@ test("a template and an ad-hoc type name their files", () => {
 
 test("secrets are named, and the required ones must be", () => {
   const subject = type({ document: JSON.stringify({ secrets: { db: { required: true }, api: {} } }) });
-  const with_ = (secrets: Record<string, string>) => compose(subject, { values: new Map(), secrets: new Map(Object.entries(secrets)), target: "all", targets: "", action: "deploy", files: "", wait: true });
+  const with_ = (secrets: Record<string, string>) => compose(subject, { values: new Map(), secrets: new Map(Object.entries(secrets)), target: "all", targets: "", action: "deploy", files: "", workspace: "", wait: true });
   assert.deepEqual(with_({}), { command: "", problems: new Map([[ofSecret("db"), "the name of a secret is required"]]) });
   assert.equal(with_({ db: " prod/db@3 " }).command, "muster deploy --type greet@1.0.0 --all --secret db=prod/db@3 --wait");
   assert.equal(with_({ db: "a", api: "vault:prod/api#key" }).command, "muster deploy --type greet@1.0.0 --all --secret 'api=vault:prod/api#key' --secret db=a --wait");
   for (const wrong of ["a b", "../x", "a@0", "a@x", "vault:a", "vault:a#.b", "a\nb", "a//b", "/a", "a'b"]) {
     assert.ok(with_({ db: wrong }).problems.has(ofSecret("db")), wrong);
   }
+});
+
+test("a workspace is for one node", () => {
+  assert.match(made({}, { workspace: " net_1.a " }).command, / --workspace net_1\.a$/);
+  assert.match(made({}, { workspace: "net", target: "label", targets: "rack=b1" }).command, / --label rack=b1 .*--workspace net$/);
+  const problem = (more: Partial<Wanted>) => made({}, more).problems.get(ofWorkspace) ?? "";
+  for (const more of [{ target: "all" }, { targets: "n1,n2" }] as const) assert.match(problem({ workspace: "net", ...more }), /runs on one node/);
+  for (const workspace of ["a/b", "-x", ".a", "a b", "x".repeat(254)]) assert.match(problem({ workspace }), /is not the name of a workspace/);
+  assert.equal(problem({ targets: "n1,n2" }), "");
 });
 
 test("mistakes are named, and there is no command", () => {
@@ -64,7 +73,7 @@ test("mistakes are named, and there is no command", () => {
     assert.equal(command, "");
     assert.ok(problems.get(name)?.includes(want), `${problems.get(name)}`);
   }
-  const { command, problems } = compose(type(), { values: new Map(), secrets: new Map(), target: "all", targets: "", action: "deploy", files: "", wait: false });
+  const { command, problems } = compose(type(), { values: new Map(), secrets: new Map(), target: "all", targets: "", action: "deploy", files: "", workspace: "", wait: false });
   assert.deepEqual([command, problems.get("name")], ["", "a value is required"]);
 });
 

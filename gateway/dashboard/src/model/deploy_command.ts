@@ -14,18 +14,21 @@ export interface Wanted {
   action: string;
   /** The path of a folder or file, for an ad-hoc type. */
   files: string;
+  /** Empty: none. */
+  workspace: string;
   wait: boolean;
 }
 
 export interface Composed {
   /** Empty while something is missing or wrong. */
   command: string;
-  /** What is missing or wrong: by parameter, by `ofSecret`, and `ofTargets` and `ofFiles`. */
+  /** What is missing or wrong: by parameter, by `ofSecret`, and `ofTargets`, `ofFiles` and `ofWorkspace`. */
   problems: Map<string, string>;
 }
 
 export const ofTargets = ".targets";
 export const ofFiles = ".files";
+export const ofWorkspace = ".workspace";
 
 export function ofSecret(name: string): string {
   return `.secret ${name}`;
@@ -102,7 +105,7 @@ export function compose(subject: Described, wanted: Wanted): Composed {
     size += entered.length;
     if (size > maxValue) problems.set(parameter.name, "the values are more than 32 KiB together");
   }
-  words.push(...secrets(subject, wanted, problems));
+  words.push(...secrets(subject, wanted, problems), ...workspace(wanted, problems));
   if (wanted.wait) words.push("--wait");
   return { command: problems.size > 0 ? "" : words.map(shellWord).join(" "), problems };
 }
@@ -122,11 +125,27 @@ function secrets(subject: Described, wanted: Wanted, problems: Map<string, strin
   return words;
 }
 
+// A name that is no option of the command.
+const plainName = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,252}$/;
+
+function workspace(wanted: Wanted, problems: Map<string, string>): string[] {
+  const name = wanted.workspace.trim();
+  if (name === "") return [];
+  const several = wanted.target === "all" || (wanted.target === "node" && wordsOf(wanted.targets).length > 1);
+  if (!plainName.test(name)) problems.set(ofWorkspace, `${name} is not the name of a workspace`);
+  else if (several) problems.set(ofWorkspace, "a deployment with a workspace runs on one node");
+  return ["--workspace", name];
+}
+
+function wordsOf(entered: string): string[] {
+  return entered.split(/[\s,]+/).filter(Boolean);
+}
+
 function targets(wanted: Wanted, problems: Map<string, string>): string[] {
   if (wanted.target === "all") return ["--all"];
-  const names = wanted.targets.split(/[\s,]+/).filter(Boolean);
+  const names = wordsOf(wanted.targets);
   const isLabel = wanted.target === "label";
-  const wrong = names.find((name) => (isLabel ? !/^[^=]+=/.test(name) || name.match(special) : !/^[A-Za-z0-9_][A-Za-z0-9._-]*$/.test(name)));
+  const wrong = names.find((name) => (isLabel ? !/^[^=]+=/.test(name) || name.match(special) : !plainName.test(name)));
   if (names.length === 0) problems.set(ofTargets, isLabel ? "a label is required" : "a node is required");
   else if (wrong !== undefined) problems.set(ofTargets, isLabel ? `${wrong} is not KEY=VALUE` : `${wrong} is not the name of a node`);
   return isLabel ? names.flatMap((name) => ["--label", name]) : ["--node", names.join(",")];

@@ -1,21 +1,52 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { deployment, problemTitle } from "./deployment";
+import { deployment, nounOf, problemTitle } from "./deployment";
 import { outcomeCounts, outcomeOf } from "./outcomes";
 
 test("each outcome has its reason and its next step", () => {
   const failed = outcomeOf({ outcome: "JOB_OUTCOME_FAILED", reason: "OUTPUTS_INVALID", detail: "text is missing" }, true, false);
-  assert.equal(failed.reason, "OUTPUTS_INVALID: text is missing");
+  assert.deepEqual([failed.kind, failed.word, failed.reason], ["failed", "failed", "OUTPUTS_INVALID: text is missing"]);
   assert.match(failed.next, /\/state\/outputs/);
   const refused = outcomeOf({ outcome: "JOB_OUTCOME_REFUSED", reason: "POLICY_REFUSED", detail: "no rule" }, false, false);
-  assert.equal(refused.reason, "refused: POLICY_REFUSED: no rule");
+  assert.deepEqual([refused.kind, refused.word, refused.reason], ["failed", "refused", "POLICY_REFUSED: no rule"]);
   assert.match(refused.next, /the message names the line/);
   assert.match(outcomeOf({ outcome: "JOB_OUTCOME_UNREACHABLE" }, false, false).next, /muster node show/);
-  assert.equal(outcomeOf({ outcome: "JOB_OUTCOME_EXITED", signal: 9 }, true, false).reason, "killed by signal SIGKILL (9)");
-  assert.deepEqual(outcomeOf({ outcome: "JOB_OUTCOME_EXITED", detail: "output was lost" }, true, true), { kind: "succeeded", reason: "output was lost", next: "" });
+  const killed = outcomeOf({ outcome: "JOB_OUTCOME_EXITED", signal: 9 }, true, false);
+  assert.deepEqual([killed.word, killed.reason], ["failed", "killed by signal SIGKILL (9)"]);
+  assert.deepEqual(outcomeOf({ outcome: "JOB_OUTCOME_EXITED", detail: "output was lost" }, true, true), { kind: "succeeded", word: "succeeded", reason: "output was lost", next: "" });
   assert.equal(outcomeOf(null, true, false).kind, "running");
   assert.equal(outcomeOf(null, false, false).kind, "waiting");
-  assert.equal(outcomeOf(null, true, true).kind, "unknown");
+  assert.equal(outcomeOf(null, true, true).word, "no outcome");
+  assert.equal(outcomeOf(null, false, true, true).word, "not started");
+});
+
+test("an outcome has its own word, and is not called failed", () => {
+  const shown = (outcome: string) => {
+    const { kind, word, reason } = outcomeOf({ outcome: `JOB_OUTCOME_${outcome}`, detail: "why" }, true, true);
+    return `${kind}, ${word}: ${reason}`;
+  };
+  assert.deepEqual(["CANCELLED", "TIMED_OUT", "UNKNOWN", "REFUSED", "LOST", "FAILED"].map(shown), [
+    "cancelled, cancelled: why", "timed_out, timed out: why", "failed, unknown node: why", "failed, refused: why", "failed, lost: why", "failed, failed: why",
+  ]);
+});
+
+test("a late outcome keeps the word of the earlier one", () => {
+  const { nodes, late } = deployment({ state: "DEPLOYMENT_STATE_SUCCEEDED", lateTime: "2026-01-02T00:00:00Z", nodes: [{ node: "a", final: { outcome: "JOB_OUTCOME_EXITED" }, earlier: { outcome: "JOB_OUTCOME_TIMED_OUT" } }, { node: "b" }] });
+  assert.deepEqual([late, ...nodes.map(({ node, earlier }) => `${node} ${earlier}`)], [Date.UTC(2026, 0, 2), "b ", "a timed out"]);
+});
+
+test("a build has its base, its repository, its source and its image", () => {
+  const found = deployment({ action: "build", image: "r/base@sha256:0", build: { repository: "r/web", source: { kind: "zip", sha256: "ab" }, image: "r/web@sha256:1" } });
+  assert.deepEqual(found.build, { repository: "r/web", source: { kind: "zip", sha256: "ab", url: "", commit: "", folder: "" }, image: "r/web@sha256:1" });
+  assert.equal(found.image, "r/base@sha256:0");
+  assert.equal(problemTitle("failed", nounOf(found)), "The build failed");
+  assert.equal(nounOf(deployment({})), "deployment");
+});
+
+test("secrets are named with their versions, and a workspace says whether it gets a new version", () => {
+  assert.deepEqual(deployment({ secrets: [{ name: "db", secret: "prod/db", version: "1" }] }).secrets, [{ name: "db", secret: "prod/db", version: 1 }]);
+  const saves = (sha256?: string) => deployment({ workspace: { workspace: "w", version: "2", sha256: "AP8Q" }, nodes: [{ node: "a", workspace: sha256 ? { sha256 } : null }] }).workspace!.saves;
+  assert.deepEqual([saves(), saves("AP8Q"), saves("AAAA")], [null, false, true]);
 });
 
 test("nodes are counted by outcome, and the others are waiting", () => {

@@ -1,6 +1,7 @@
 // Converts deployments of the API for the pages.
-import { outcomeOf, type Outcome } from "./outcomes";
+import { outcomeOf, outcomeWord, type Outcome } from "./outcomes";
 import { hex, number, text, time } from "./parse";
+import { source, type Source } from "./source";
 import type { WireDeployment, WireDeploymentNode, WireRelated } from "./wire";
 
 export type DeploymentState = "pending" | "running" | "succeeded" | "failed" | "cancelled" | "unknown";
@@ -19,6 +20,11 @@ export interface DeployedNode {
   /** Milliseconds since 1970; 0: it has not started. */
   started: number;
   outcome: Outcome;
+  /** The word of the outcome that the root relay had given before that of the node arrived; empty: there was none. */
+  earlier: string;
+  /** The deployments that retry and destroy it on this node; may be empty. */
+  retriedBy: string;
+  destroyedBy: string;
   /** False: the output of the node may not be what the node signed. */
   verified: boolean;
   outputs: { name: string; value: string }[];
@@ -42,6 +48,23 @@ export interface Related {
 export interface WorkspaceUse {
   name: string;
   version: number;
+  /** Whether the node saves a new version of it; null: not known yet. */
+  saves: boolean | null;
+}
+
+/** NAME in the container, and the stored secret with its version. */
+export interface SecretUse {
+  name: string;
+  secret: string;
+  version: number;
+}
+
+/** The build of a template. */
+export interface Build {
+  repository: string;
+  source: Source | null;
+  /** The built image by its digest; empty until the build has succeeded. */
+  image: string;
 }
 
 export interface Deployment {
@@ -50,7 +73,10 @@ export interface Deployment {
   type: string;
   template: string;
   action: string;
+  /** What its containers run; of a build, the base: the image of the type. */
   image: string;
+  /** Null: it is the deployment of a template or type. */
+  build: Build | null;
   state: DeploymentState;
   problem: string;
   createdBy: string;
@@ -63,6 +89,11 @@ export interface Deployment {
   cancelRequestedBy: string;
   /** Null: it has none. */
   workspace: WorkspaceUse | null;
+  secrets: SecretUse[];
+  /** It was created without the check of conformance. */
+  skipConformance: boolean;
+  /** It may run a second time on some nodes. */
+  forced: boolean;
   related: Related[];
   parameters: Resolved[];
   files: DeployedFile[];
@@ -89,21 +120,26 @@ export function hasEnded(state: DeploymentState): boolean {
   return state === "succeeded" || state === "failed" || state === "cancelled";
 }
 
+/** "deployment" or "build", for sentences. */
+export function nounOf({ build }: Deployment): string {
+  return build ? "build" : "deployment";
+}
+
 /** Returns the title of a problem: also a deployment that runs can have one. */
-export function problemTitle(state: DeploymentState): string {
+export function problemTitle(state: DeploymentState, noun = "deployment"): string {
   switch (state) {
     case "pending":
-      return "The deployment is pending";
+      return `The ${noun} is pending`;
     case "running":
-      return "The deployment is running, with a problem";
+      return `The ${noun} is running, with a problem`;
     case "succeeded":
-      return "The deployment succeeded, with a problem";
+      return `The ${noun} succeeded, with a problem`;
     case "failed":
-      return "The deployment failed";
+      return `The ${noun} failed`;
     case "cancelled":
-      return "The deployment was cancelled";
+      return `The ${noun} was cancelled`;
     default:
-      return "The deployment has a problem";
+      return `The ${noun} has a problem`;
   }
 }
 
@@ -112,13 +148,16 @@ export function subjectOf(deployment: Deployment): string {
   return deployment.template || deployment.type;
 }
 
-const order: Record<Outcome["kind"], number> = { failed: 0, unknown: 0, running: 1, waiting: 1, succeeded: 2 };
+const order: Record<Outcome["kind"], number> = { failed: 0, timed_out: 0, cancelled: 0, unknown: 0, running: 1, waiting: 1, succeeded: 2 };
 
-function node(wire: WireDeploymentNode, ended: boolean): DeployedNode {
+function node(wire: WireDeploymentNode, ended: boolean, neverSent: boolean): DeployedNode {
   return {
     node: text(wire.node),
     started: time(wire.startTime),
-    outcome: outcomeOf(wire.final, Boolean(wire.startTime), ended),
+    outcome: outcomeOf(wire.final, Boolean(wire.startTime), ended, neverSent),
+    earlier: wire.earlier ? outcomeWord(wire.earlier.outcome) : "",
+    retriedBy: text(wire.retriedBy),
+    destroyedBy: text(wire.destroyedBy),
     verified: wire.final?.recordsVerified ?? false,
     outputs: (wire.outputs?.outputs ?? []).map((output) => ({ name: text(output.name), value: text(output.value) })),
   };
@@ -135,10 +174,16 @@ function relatedTo(wire: WireDeployment): Related[] {
   ];
 }
 
+function workspaceOf({ workspace, nodes }: WireDeployment): WorkspaceUse | null {
+  if (!workspace?.workspace) return null;
+  const saved = (nodes ?? []).find((each) => each.workspace)?.workspace; // it has one node
+  return { name: text(workspace.workspace), version: number(workspace.version), saves: saved ? hex(saved.sha256) !== hex(workspace.sha256) : null };
+}
+
 /** Parses a deployment. Its nodes are ordered: the failed ones, those that have not ended, and the others. */
 export function deployment(wire: WireDeployment): Deployment {
   const state = stateOf(wire.state);
-  const nodes = (wire.nodes ?? []).map((each) => node(each, hasEnded(state)));
+  const nodes = (wire.nodes ?? []).map((each) => node(each, hasEnded(state), wire.neverSent ?? false));
   return {
     id: text(wire.deployment),
     job: text(wire.job),
@@ -146,6 +191,7 @@ export function deployment(wire: WireDeployment): Deployment {
     template: text(wire.template),
     action: text(wire.action),
     image: text(wire.image),
+    build: wire.build ? { repository: text(wire.build.repository), source: source(wire.build.source), image: text(wire.build.image) } : null,
     state,
     problem: text(wire.problem),
     createdBy: text(wire.createdBy),
@@ -155,7 +201,10 @@ export function deployment(wire: WireDeployment): Deployment {
     targets: number(wire.targets),
     succeeded: number(wire.succeeded),
     cancelRequestedBy: text(wire.cancelRequestedBy),
-    workspace: wire.workspace?.workspace ? { name: text(wire.workspace.workspace), version: number(wire.workspace.version) } : null,
+    workspace: workspaceOf(wire),
+    secrets: (wire.secrets ?? []).map((each) => ({ name: text(each.name), secret: text(each.secret), version: number(each.version) })),
+    skipConformance: wire.skipConformance ?? false,
+    forced: wire.forced ?? false,
     related: relatedTo(wire),
     parameters: (wire.parameters ?? []).map((each) => ({
       name: text(each.name),

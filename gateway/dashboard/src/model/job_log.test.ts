@@ -39,7 +39,7 @@ test("failures, omitted and changed output have a note", () => {
     { node: "n3", sequence: "1", final: { outcome: "JOB_OUTCOME_EXITED", recordsVerified: true } },
   );
   assert.deepEqual(texts(found), [
-    "n1 note: [2 KiB of output omitted]", "n1 note: the output is not what the node signed; it may have been changed or lost in transit", "n1 note: failed: exit code 3", "n2 note: failed: unknown node",
+    "n1 note: [2 KiB of output omitted]", "n1 note: the output is not what the node signed; it may have been changed or lost in transit", "n1 note: failed: exit code 3", "n2 note: unknown node",
   ]);
 });
 

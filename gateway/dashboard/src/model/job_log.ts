@@ -100,7 +100,7 @@ export class JobLog implements Stream {
     if (number(record.sequence) > 0 && !record.final.recordsVerified) {
       this.note(node, "the output is not what the node signed; it may have been changed or lost in transit");
     }
-    const remark = failure ? `failed: ${failure}` : text(record.final.detail);
+    const remark = failure || text(record.final.detail);
     if (remark) this.note(node, remark);
     for (const stream of ["stdout", "stderr"]) this.decoders.delete(`${node}/${stream}`);
   }

@@ -3,10 +3,12 @@ import { nextSteps } from "./next_steps";
 import { number, text } from "./parse";
 import type { WireFinal, WireJob } from "./wire";
 
-export type OutcomeKind = "succeeded" | "failed" | "running" | "waiting" | "unknown";
+export type OutcomeKind = "succeeded" | "failed" | "timed_out" | "cancelled" | "running" | "waiting" | "unknown";
 
 export interface Outcome {
   kind: OutcomeKind;
+  /** The outcome, such as "refused" or "timed out". */
+  word: string;
   /** Why it failed, or a remark of the node; may be empty. */
   reason: string;
   /** What to do next; empty if it succeeded. */
@@ -21,29 +23,46 @@ export function outcomeWord(outcome: string | undefined): string {
   return (outcome ?? "").replace("JOB_OUTCOME_", "").replaceAll("_", " ").toLowerCase() || "unknown";
 }
 
-/** Returns why a command failed; empty if it exited with 0. */
+/** Returns the word of an outcome: a command that did not exit with 0 has failed. */
+function wordOf(final: WireFinal): string {
+  if (final.outcome !== "JOB_OUTCOME_EXITED") return outcomeWord(final.outcome);
+  return final.signal || final.exitCode ? "failed" : "succeeded";
+}
+
+/** Returns the outcome of a command with its reason; empty if it exited with 0. */
 export function failureText(final: WireFinal): string {
+  const word = wordOf(final);
+  return word === "succeeded" ? "" : [word, reasonOf(final)].filter(Boolean).join(": ");
+}
+
+// Returns why a command failed, or the remark of the node about its success.
+function reasonOf(final: WireFinal): string {
   const detail = text(final.detail);
   if (final.outcome === "JOB_OUTCOME_EXITED") {
     if (final.signal) return `killed by signal ${signals[final.signal] ? `SIG${signals[final.signal]} ` : ""}(${final.signal})`;
-    return final.exitCode ? `exit code ${final.exitCode}${detail && `: ${detail}`}` : "";
+    return final.exitCode ? `exit code ${final.exitCode}${detail && `: ${detail}`}` : detail;
   }
-  const parts = [outcomeWord(final.outcome), text(final.reason), detail].filter(Boolean);
-  // The reason or the detail says more than the word "failed".
-  if (final.outcome === "JOB_OUTCOME_FAILED" && parts.length > 1) parts.shift();
-  return parts.join(": ");
+  return [text(final.reason), detail].filter(Boolean).join(": ");
 }
 
-/** Returns the outcome of a node; `ended` is that of the whole deployment. */
-export function outcomeOf(final: WireFinal | null | undefined, started: boolean, ended: boolean): Outcome {
+function kindOf(outcome: string | undefined): OutcomeKind {
+  if (outcome === "JOB_OUTCOME_TIMED_OUT") return "timed_out";
+  return outcome === "JOB_OUTCOME_CANCELLED" ? "cancelled" : "failed";
+}
+
+/** Returns the outcome of a node. `ended` and `neverSent` are those of the whole deployment. */
+export function outcomeOf(final: WireFinal | null | undefined, started: boolean, ended: boolean, neverSent = false): Outcome {
   if (!final) {
-    if (ended) return { kind: "unknown", reason: "the root relay has no outcome of this node", next: "" };
-    return { kind: started ? "running" : "waiting", reason: "", next: "" };
+    if (neverSent) return { kind: "waiting", word: "not started", reason: "", next: "" };
+    if (ended) return { kind: "unknown", word: "no outcome", reason: "the root relay has none of this node", next: "" };
+    const kind = started ? "running" : "waiting";
+    return { kind, word: kind, reason: "", next: "" };
   }
-  const failure = failureText(final);
-  if (!failure) return { kind: "succeeded", reason: text(final.detail), next: "" };
+  const word = wordOf(final);
+  const reason = reasonOf(final);
+  if (word === "succeeded") return { kind: "succeeded", word, reason, next: "" };
   const next = nextSteps.get(final.reason ?? "") ?? nextSteps.get(final.outcome ?? "") ?? "";
-  return { kind: "failed", reason: failure, next };
+  return { kind: kindOf(final.outcome), word, reason, next };
 }
 
 export interface OutcomeCount {
@@ -64,7 +83,7 @@ export function outcomeCounts(job: WireJob): OutcomeCount[] {
     done += all;
     if (each.outcome === "JOB_OUTCOME_EXITED") failed += all - succeeded;
     else if (each.outcome === "JOB_OUTCOME_FAILED") failed += all;
-    else others.push({ kind: "failed", word: outcomeWord(each.outcome), count: all });
+    else others.push({ kind: kindOf(each.outcome), word: outcomeWord(each.outcome), count: all });
   }
   counts.push({ kind: "failed", word: "failed", count: failed }, ...others);
   const running = number(job.running);

@@ -58,6 +58,16 @@ test("a template fixes, sets, requires and adds", () => {
   assert.deepEqual(outputs.map((o) => `${o.name} ${o.of}`), ["text type", "more template"]);
 });
 
+test("a built template runs its own image, and names the base and the source", () => {
+  const own = { name: "web", version: "1.0.0", type: "greet@1.0.0", document: "{}" };
+  const built = describe("template", { ...own, image: "r/web@sha256:1", source: { kind: "git", sha256: "ab", url: "https://h/web", commit: "c0", folder: "" } }, greet);
+  assert.equal(built.image, "r/web@sha256:1");
+  assert.deepEqual(built.built, { base: greet.image, source: { kind: "git", sha256: "ab", url: "https://h/web", commit: "c0", folder: "" } });
+  const other = describe("template", own, greet);
+  assert.deepEqual([other.image, other.built], [greet.image, null]);
+  assert.equal(describe("type", greet, null).built, null);
+});
+
 test("a default of the type remains if the template's schema admits it", () => {
   const mode = (schema: unknown) => template({ mode: { schema } }).parameters.find((p) => p.name === "mode")!;
   assert.equal(mode({ type: "string", maxLength: 20 }).value, '"long text"');

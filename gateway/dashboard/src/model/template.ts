@@ -2,6 +2,7 @@
 import { member, members } from "./exact_json";
 import { text, time } from "./parse";
 import { faults, type Schema } from "./schema";
+import { source, type Source } from "./source";
 import type { WireDocument } from "./wire";
 
 export type Kind = "type" | "template";
@@ -13,6 +14,7 @@ export interface Version {
   description: string;
   /** NAME@VERSION of the type of a template; otherwise empty. */
   type: string;
+  /** What containers run; empty: that of its type. */
   image: string;
   adHoc: boolean;
   createdBy: string;
@@ -57,8 +59,10 @@ export interface Limit {
   of: Kind;
 }
 
-/** A version with what its documents decide. */
+/** A version with what its documents decide. Its image is never empty. */
 export interface Described extends Version {
+  /** The image of the type, which the built one extends, and the origin of the files; null: the template was not built. */
+  built: { base: string; source: Source | null } | null;
   sha256: string;
   command: string[];
   actions: string[];
@@ -189,7 +193,8 @@ export function describe(kind: Kind, wire: WireDocument, typeOf: WireDocument | 
   const actions = type.words("actions");
   return {
     ...version(kind, wire),
-    image: text((typeOf ?? wire).image),
+    image: text(wire.image || typeOf?.image),
+    built: typeOf && wire.image ? { base: text(typeOf.image), source: source(wire.source) } : null,
     adHoc: (typeOf ?? wire).adHoc ?? false,
     sha256: text(wire.documentSha256),
     command: type.words("command"),

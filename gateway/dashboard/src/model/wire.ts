@@ -150,7 +150,19 @@ export interface WireAdapter {
 }
 
 export interface WireAttached {
-  children?: { info?: WireNodeInfo | null }[] | null;
+  children?: WireChild[] | null;
+  nextPageToken?: string;
+}
+
+export interface WireChild {
+  name?: string;
+  relay?: string;
+  attached?: boolean;
+  changeTime?: Timestamp | null;
+  descendants?: string | number;
+  duplicateAgentTime?: Timestamp | null;
+  link?: string;
+  info?: WireNodeInfo | null;
 }
 
 export interface WireNodeInfo {
@@ -168,10 +180,19 @@ export interface WireDocument {
   type?: string;
   image?: string;
   adHoc?: boolean;
+  source?: WireSource | null;
   document?: string;
   documentSha256?: string;
   createdBy?: string;
   createTime?: Timestamp | null;
+}
+
+export interface WireSource {
+  kind?: string;
+  sha256?: string; // hex
+  url?: string;
+  commit?: string;
+  folder?: string;
 }
 
 export interface WireDocuments {
@@ -208,11 +229,22 @@ export interface WireOutputs {
   outputs?: { name?: string; value?: string }[] | null;
 }
 
+export interface WireWorkspaceReference {
+  workspace?: string;
+  version?: string | number;
+  sha256?: string; // base64
+  size?: string | number;
+}
+
 export interface WireDeploymentNode {
   node?: string;
   startTime?: Timestamp | null;
   final?: WireFinal | null;
   outputs?: WireOutputs | null;
+  earlier?: WireFinal | null;
+  retriedBy?: string;
+  destroyedBy?: string;
+  workspace?: WireWorkspaceReference | null;
 }
 
 export interface WireDifference {
@@ -283,7 +315,12 @@ export interface WireDeployment {
   targets?: string | number;
   succeeded?: string | number;
   cancelRequestedBy?: string;
-  workspace?: { workspace?: string; version?: string | number } | null;
+  workspace?: WireWorkspaceReference | null;
+  secrets?: { name?: string; secret?: string; version?: string | number }[] | null;
+  skipConformance?: boolean;
+  forced?: boolean;
+  neverSent?: boolean;
+  build?: { repository?: string; source?: WireSource | null; image?: string } | null;
   retryOf?: string;
   destroys?: string;
   retries?: WireRelated[] | null;

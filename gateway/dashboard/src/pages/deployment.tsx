@@ -2,17 +2,17 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { getJSON, path } from "../model/api";
-import { deployment as parseDeployment, hasEnded, problemTitle, subjectOf, type DeployedNode, type Deployment } from "../model/deployment";
-import { bytes, count, nameOf, plural } from "../model/format";
+import { deployment as parseDeployment, hasEnded, nounOf, problemTitle, subjectOf, type DeployedNode, type Deployment } from "../model/deployment";
+import { bytes, count, nameOf, plural, shortId } from "../model/format";
 import { outcomeCounts } from "../model/outcomes";
 import { number } from "../model/parse";
 import type { WireDeployment, WireJob } from "../model/wire";
 import { CommandLine } from "../parts/command";
-import { DeploymentBadge, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
+import { DeploymentBadge, deploymentLink, OutcomeIcon, OutcomeList, useFirst, Value } from "../parts/deployed";
 import { DeploymentFacts } from "../parts/deployment_facts";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { LogCard } from "../parts/job_log";
-import { Card, Empty, nodeLink, Notice, Time } from "../parts/small";
+import { Card, Empty, nodeLink, Notice, Prose, Time } from "../parts/small";
 import { PollBadge, PollNotice, sentence } from "../parts/stale";
 
 const pollInterval = 2000; // milliseconds
@@ -81,11 +81,12 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
           <DeploymentFacts deployment={shown.deployment} now={now} />
           <div class={problem ? "is-stale" : ""}>
             <Nodes {...shown} now={now} tokens={tokens} setTokens={setTokens} onLog={openLog} />
-            <Outputs nodes={shown.deployment.nodes} ended={hasEnded(shown.deployment.state)} />
+            {!shown.deployment.build && <Outputs nodes={shown.deployment.nodes} ended={hasEnded(shown.deployment.state)} />}
           </div>
           {follows === false && <LargeLog size={number(shown.job?.outputBytes)} onLoad={() => setFollows(true)} />}
           {follows && (
             <LogCard
+              key={shown.deployment.late} // a late outcome brings the rest of the output
               deployment={id}
               job={shown.deployment.job}
               node={logNode}
@@ -94,11 +95,12 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
               onUnreachable={setUnreachable}
             />
           )}
-          <Parameters deployment={shown.deployment} />
+          {!shown.deployment.build && <Parameters deployment={shown.deployment} />}
+          {shown.deployment.secrets.length > 0 && <Secrets deployment={shown.deployment} />}
           {shown.deployment.files.length > 0 && <Files deployment={shown.deployment} />}
           {!hasEnded(shown.deployment.state) && !shown.deployment.cancelRequestedBy && (
             <Card title="Cancel" id="cancel">
-              <CommandLine command={`muster deployment cancel ${shown.deployment.id}`} label="Command that cancels the deployment" />
+              <CommandLine command={`muster deployment cancel ${shown.deployment.id}`} label={`Command that cancels the ${nounOf(shown.deployment)}`} />
             </Card>
           )}
         </>
@@ -110,15 +112,16 @@ export function DeploymentPage({ id }: { id: string }): JSX.Element {
 function Warnings({ deployment, unreachable }: { deployment: Deployment; unreachable: string[] }): JSX.Element {
   const { state, problem, cancelRequestedBy } = deployment;
   const ended = hasEnded(state);
+  const noun = nounOf(deployment);
   return (
     <>
       {problem && (
-        <Notice tone={state === "failed" ? "bad" : "warn"} title={problemTitle(state)}>
+        <Notice tone={state === "failed" ? "bad" : "warn"} title={problemTitle(state, noun)}>
           {sentence(problem)}
         </Notice>
       )}
       {cancelRequestedBy && !ended && (
-        <Notice tone="warn" title="The deployment is to be cancelled">
+        <Notice tone="warn" title={`The ${noun} is to be cancelled`}>
           {nameOf(cancelRequestedBy)} has cancelled it. Its state changes as soon as the root relay answers and the nodes have reported.
         </Notice>
       )}
@@ -193,7 +196,8 @@ function silentText({ state, targets }: Deployment, silent: number): string {
 }
 
 function NodeRow({ node, now, onLog }: { node: DeployedNode; now: number; onLog: ((node: string) => void) | null }): JSX.Element {
-  const { kind, reason, next } = node.outcome;
+  const { earlier, retriedBy, destroyedBy } = node;
+  const { kind, word, reason, next } = node.outcome;
   return (
     <tr data-node={node.node} data-outcome={kind}>
       <td data-label="Node">
@@ -202,13 +206,16 @@ function NodeRow({ node, now, onLog }: { node: DeployedNode; now: number; onLog:
       <td data-label="Outcome">
         <span class="kind-badge">
           <OutcomeIcon kind={kind} />
-          {kind}
+          {word}
         </span>
+        {earlier && <div class="muted">reported late; before: {earlier}</div>}
       </td>
       <td data-label="Started">{node.started > 0 ? <Time at={node.started} now={now} /> : <span class="muted">not started</span>}</td>
       <td class="detail" data-label="Reason">
         {reason}
-        {next && <div class="next">Next: {next}</div>}
+        {next && <div class="next">Next: <Prose text={next} /></div>}
+        <Successor word="Retried by" id={retriedBy} />
+        <Successor word="Destroyed by" id={destroyedBy} />
         {kind === "succeeded" && !node.verified && <div class="bad-text">The output is not what the node signed.</div>}
       </td>
       {onLog && (
@@ -219,6 +226,18 @@ function NodeRow({ node, now, onLog }: { node: DeployedNode; now: number; onLog:
         </td>
       )}
     </tr>
+  );
+}
+
+function Successor({ word, id }: { word: string; id: string }): JSX.Element | null {
+  if (!id) return null;
+  return (
+    <div class="muted">
+      {word}{" "}
+      <a class="mono" href={deploymentLink(id)} title={id}>
+        {shortId(id)}
+      </a>
+    </div>
   );
 }
 
@@ -293,6 +312,31 @@ function Parameters({ deployment: { parameters } }: { deployment: Deployment }):
         </table>
       )}
       {foot}
+    </Card>
+  );
+}
+
+function Secrets({ deployment: { secrets } }: { deployment: Deployment }): JSX.Element {
+  return (
+    <Card title="Secrets" id="secrets" aside={<span class="muted">No value is shown.</span>}>
+      <table class="rows">
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Secret</th>
+            <th scope="col">Version</th>
+          </tr>
+        </thead>
+        <tbody>
+          {secrets.map(({ name, secret, version }) => (
+            <tr key={name} data-secret={name}>
+              <td data-label="Name">{name}</td>
+              <td data-label="Secret">{secret}</td>
+              <td data-label="Version">{version}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </Card>
   );
 }

@@ -1,20 +1,20 @@
-// One node: its presence, its pairs and its history.
+// One node or relay: its attachment, its presence, its pairs and its history.
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { getJSON } from "../model/api";
-import { plural, skew } from "../model/format";
+import { getJSON, Problem } from "../model/api";
+import { count, plural, skew } from "../model/format";
 import { factsOf, isFinal } from "../model/kinds";
 import type { Node, NodeEvent } from "../model/parse";
-import { member, type Member } from "../model/register";
+import { hasDuplicate, hasHeartbeats, member, type Member } from "../model/register";
 import { sort } from "../model/rows";
 import { keyOf } from "../model/run_model";
 import { Conformance } from "../parts/conformance";
 import { usePoll, useSeconds } from "../parts/hooks";
 import { Equipment } from "../parts/node_info";
 import { Heartbeat, pairLine } from "../parts/pair";
-import { Card, Empty, KindBadge, PresenceBadge, runLink, Time } from "../parts/small";
+import { Card, Empty, KindBadge, PresenceBadge, Prose, runLink, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
-import { LastHeartbeat, MemberPresence, duplicateAgent } from "./nodes";
+import { AttachmentText, LastHeartbeat, MemberPresence, duplicateAgent } from "./nodes";
 
 const pollInterval = 2000; // milliseconds
 
@@ -33,7 +33,8 @@ export function NodePage({ name }: { name: string }): JSX.Element {
         </nav>
         <div class="page-title">
           <h1>{name}</h1>
-          {value && <MemberPresence member={value} />}
+          {value && <Attached member={value} />}
+          {value && (hasHeartbeats(value.node) || !value.joined) && <MemberPresence member={value} />}
           <PollBadge lastUpdate={lastUpdate} />
         </div>
       </header>
@@ -42,27 +43,61 @@ export function NodePage({ name }: { name: string }): JSX.Element {
       {value && (
         <div class={problem ? "is-stale" : ""}>
           <Presence member={value} now={now} live={!problem} />
-          <Pairs node={value.node} now={now} live={!problem} />
-          <Equipment node={name} now={now} />
-          <Conformance node={name} now={now} />
-          <History events={value.node.events} now={now} />
+          {(!isRelay(value) || value.node.pairs.length > 0) && <Pairs node={value.node} now={now} live={!problem} />}
+          <Equipment attachment={value.attachment} now={now} />
+          {!isRelay(value) && <Conformance node={name} runs={value.joined !== null && !value.joined.revoked} now={now} />}
+          {(!isRelay(value) || value.node.events.length > 0) && <History events={value.node.events} now={now} />}
         </div>
       )}
     </>
   );
 }
 
-function Presence({ member, now, live }: { member: Member; now: number; live: boolean }): JSX.Element {
-  const { node, joined } = member;
+// Nothing for a name that has not joined: it cannot be attached.
+function Attached({ member: { joined, attachment } }: { member: Member }): JSX.Element | null {
+  if (!joined) return null;
   return (
-    <section class="card" aria-label="Presence">
+    <>
+      {joined.relay && <span class="tag">relay</span>}
+      {!(attachment instanceof Problem) && (
+        <span class={`presence presence-${attachment.attached ? "online" : "never"}`}>
+          <span class="dot" aria-hidden="true" />
+          {attachment.attached ? "Attached" : "Not attached"}
+        </span>
+      )}
+    </>
+  );
+}
+
+// A relay runs no containers and sends no heartbeats.
+function isRelay({ joined }: Member): boolean {
+  return joined?.relay ?? false;
+}
+
+function Presence({ member, now, live }: { member: Member; now: number; live: boolean }): JSX.Element {
+  const { node, joined, attachment } = member;
+  const known = attachment instanceof Problem ? null : attachment;
+  return (
+    <section class="card" aria-label="Attachment and presence">
       <dl class="facts">
-        <div>
-          <dt>Presence</dt>
+        <div data-fact="attached">
+          <dt>Attached to</dt>
           <dd>
-            <MemberPresence member={member} />
+            {attachment instanceof Problem ? <span class="bad-text">Not known: {attachment.message}.</span> : <AttachmentText attachment={attachment} now={now} />}
           </dd>
         </div>
+        {known?.attached && (
+          <div data-fact="link">
+            <dt>Link</dt>
+            <dd>{known.link || "direct"}</dd>
+          </div>
+        )}
+        {isRelay(member) && known && (
+          <div data-fact="descendants">
+            <dt>Attached descendants</dt>
+            <dd>{count(known.descendants)}</dd>
+          </div>
+        )}
         <div>
           <dt>{joined?.relay ? "Joined as a relay" : "Joined"}</dt>
           <dd>
@@ -70,23 +105,47 @@ function Presence({ member, now, live }: { member: Member; now: number; live: bo
             {joined?.revoked && <span class="bad-text"> revoked</span>}
           </dd>
         </div>
-        <div>
-          <dt>Since</dt>
-          <dd>{node.since ? <Time at={node.since} now={now} /> : <span class="muted">unknown</span>}</dd>
-        </div>
+        {(hasHeartbeats(node) || !isRelay(member)) && <Heartbeats member={member} now={now} live={live} />}
+      </dl>
+      {hasDuplicate(member) && <p class="bad-text">{duplicateAgent}</p>}
+    </section>
+  );
+}
+
+function Heartbeats({ member, now, live }: { member: Member; now: number; live: boolean }): JSX.Element {
+  const { node } = member;
+  return (
+    <>
+      <div>
+        <dt>Presence</dt>
+        <dd>
+          <MemberPresence member={member} />
+          {!hasHeartbeats(node) && <div class="muted">A node sends them while it works for a run.</div>}
+          {node.since > 0 && (
+            <span class="muted">
+              {" "}
+              since <Time at={node.since} now={now} />
+            </span>
+          )}
+        </dd>
+      </div>
+      {hasHeartbeats(node) && (
         <div>
           <dt>Last heartbeat</dt>
           <dd>
             <LastHeartbeat node={node} now={now} live={live} />
           </dd>
         </div>
+      )}
+      {node.clockSkew !== null && (
         <div>
           <dt>Clock</dt>
-          <dd>{node.clockSkew === null ? <span class="muted">unknown</span> : <ClockText node={node} />}</dd>
+          <dd>
+            <ClockText node={node} />
+          </dd>
         </div>
-      </dl>
-      {node.duplicateAgent && <p class="bad-text">{duplicateAgent}</p>}
-    </section>
+      )}
+    </>
   );
 }
 
@@ -127,7 +186,7 @@ function Pairs({ node, now, live }: { node: Node; now: number; live: boolean }):
                 </td>
                 <td class="detail" data-label="Detail">
                   {pairLine(pair, now)}
-                  {pair.next && <div class="next">Next: {pair.next}</div>}
+                  {pair.next && <div class="next">Next: <Prose text={pair.next} /></div>}
                 </td>
               </tr>
             ))}

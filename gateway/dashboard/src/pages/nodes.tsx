@@ -1,23 +1,24 @@
 // The nodes and relays that have joined, and other names that a run plans or that have sent heartbeats.
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { getJSON } from "../model/api";
+import { getJSON, Problem } from "../model/api";
+import type { Attachment } from "../model/attachment";
 import { count, duration, skew } from "../model/format";
 import { presenceOf } from "../model/kinds";
 import type { Node } from "../model/parse";
-import { hasHeartbeats, members, readsAll, type Choice, type Known, type Member } from "../model/register";
+import { hasDuplicate, hasHeartbeats, members, readsAll, type Choice, type Known, type Member } from "../model/register";
 import { usePages, useSeconds } from "../parts/hooks";
 import { Card, Empty, nodeLink, PresenceBadge, ShowMore, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
 
-export const duplicateAgent = "Two processes send heartbeats with one identity";
+export const duplicateAgent = "Two processes use one identity";
 
 const notJoined = "Not joined";
 
 const pollInterval = 5000; // milliseconds
-const longPollInterval = 60_000; // for choices that read both lists as a whole
+const longPollInterval = 60_000; // for choices that may read the lists as a whole
 const page = 200;
-const choices: readonly Choice[] = ["", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN", "NONE", "NOT_JOINED"];
+const choices: readonly Choice[] = ["", "ATTACHED", "NOT_ATTACHED", "ONLINE", "LATE", "SUSPECT", "LOST", "OFFLINE", "UNKNOWN", "NONE", "NOT_JOINED"];
 
 export function NodesPage(): JSX.Element {
   const [choice, setChoice] = useState<Choice>("");
@@ -43,9 +44,9 @@ export function NodesPage(): JSX.Element {
       </header>
       <PollNotice problem={problem} lastUpdate={lastUpdate} />
       <Card title="By name" id="nodes" aside={<OpenNode />}>
-        <div class="choices" role="group" aria-label="Presence">
+        <div class="choices" role="group" aria-label="Attachment and presence">
           {choices.map((each) => (
-            <button key={each} type="button" aria-pressed={choice === each} onClick={() => choose(each)}>
+            <button key={each} type="button" data-choice={each} aria-pressed={choice === each} onClick={() => choose(each)}>
               {labelOf(each)}
             </button>
           ))}
@@ -63,9 +64,10 @@ export function NodesPage(): JSX.Element {
   );
 }
 
+const labels: Partial<Record<Choice, string>> = { "": "All", ATTACHED: "Attached", NOT_ATTACHED: "Not attached", NOT_JOINED: notJoined };
+
 function labelOf(choice: Choice): string {
-  if (choice === "") return "All";
-  return choice === "NOT_JOINED" ? notJoined : presenceOf(`PRESENCE_${choice}`).label;
+  return labels[choice] ?? presenceOf(`PRESENCE_${choice}`).label;
 }
 
 function NodeTable({ members, now, live }: { members: Member[]; now: number; live: boolean }): JSX.Element {
@@ -74,38 +76,66 @@ function NodeTable({ members, now, live }: { members: Member[]; now: number; liv
       <thead>
         <tr>
           <th scope="col">Node</th>
+          <th scope="col">Attached to</th>
           <th scope="col">Presence</th>
-          <th scope="col">Since</th>
           <th scope="col">Last heartbeat</th>
           <th scope="col">Remarks</th>
         </tr>
       </thead>
       <tbody>
-        {members.map(({ node, joined }) => (
-          <tr key={node.node} data-node={node.node}>
-            <td data-label="Node">
-              <a href={nodeLink(node.node)}>{node.node}</a>
-            </td>
-            <td data-label="Presence">
-              <MemberPresence member={{ node, joined }} />
-            </td>
-            <td data-label="Since">
-              <Time at={node.since} now={now} />
-            </td>
-            <td data-label="Last heartbeat">
-              <LastHeartbeat node={node} now={now} live={live} />
-            </td>
-            <td data-label="Remarks">
-              <Remarks member={{ node, joined }} />
-            </td>
-          </tr>
+        {members.map((member) => (
+          <NodeRow key={member.node.node} member={member} now={now} live={live} />
         ))}
       </tbody>
     </table>
   );
 }
 
-export function LastHeartbeat({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element {
+function NodeRow({ member, now, live }: { member: Member; now: number; live: boolean }): JSX.Element {
+  const { node, attachment } = member;
+  return (
+    <tr data-node={node.node}>
+      <td data-label="Node">
+        <a href={nodeLink(node.node)}>{node.node}</a>
+      </td>
+      <td data-label="Attached to">
+        <AttachmentText attachment={attachment} now={now} />
+      </td>
+      <td data-label="Presence">
+        <MemberPresence member={member} />
+        {node.since > 0 && (
+          <div class="muted">
+            since <Time at={node.since} now={now} />
+          </div>
+        )}
+      </td>
+      <td data-label="Heartbeat">
+        <LastHeartbeat node={node} now={now} live={live} />
+      </td>
+      <td data-label="Remarks">
+        <Remarks member={member} />
+      </td>
+    </tr>
+  );
+}
+
+/** The parent and since when, or that there is none. */
+export function AttachmentText({ attachment, now }: { attachment: Attachment | Problem; now: number }): JSX.Element {
+  if (attachment instanceof Problem) return <span class="muted" title={attachment.message}>not known</span>;
+  const { attached, relay, since } = attachment;
+  return (
+    <div data-attached={String(attached)}>
+      {attached && <b>{relay}</b>}
+      <span class="muted">
+        {attached ? " since " : relay ? `no, detached from ${relay} at ` : "no"}
+        <Time at={since} now={now} />
+      </span>
+    </div>
+  );
+}
+
+export function LastHeartbeat({ node, now, live }: { node: Node; now: number; live: boolean }): JSX.Element | null {
+  if (!hasHeartbeats(node)) return null;
   if (!node.lastHeartbeat) return <span class="muted">none</span>;
   const silent = presenceOf(node.presence).silent && live;
   return (
@@ -128,14 +158,16 @@ export function MemberPresence({ member: { node, joined } }: { member: Member })
   );
 }
 
-function Remarks({ member: { node, joined } }: { member: Member }): JSX.Element {
+function Remarks({ member }: { member: Member }): JSX.Element {
+  const { node, joined, attachment } = member;
   const off = node.clockSkew === null ? "" : skew(node.clockSkew);
   return (
     <>
       {!joined && hasHeartbeats(node) && <div>{notJoined}</div>}
       {joined?.relay && <div>Relay</div>}
       {joined?.revoked && <div class="bad-text">Revoked</div>}
-      {node.duplicateAgent && <div class="bad-text">{duplicateAgent}</div>}
+      {hasDuplicate(member) && <div class="bad-text">{duplicateAgent}</div>}
+      {!(attachment instanceof Problem) && attachment.link && <div title={attachment.link}>Through a tunnel</div>}
       {off && <div>Clock {off}</div>}
     </>
   );

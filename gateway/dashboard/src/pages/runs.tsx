@@ -1,7 +1,7 @@
 // All runs, the newest first.
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { getJSON, getPages, path, Problem } from "../model/api";
+import { getJSON, getPages, path, Problem, unauthenticated } from "../model/api";
 import { count, duration, percent, plural } from "../model/format";
 import { bySeverity, factsOf } from "../model/kinds";
 import { isEnded, run as parseRun, share, status as parseStatus, type Run, type Status } from "../model/parse";
@@ -50,7 +50,7 @@ export function RunsPage(): JSX.Element {
           {shown.more && <ShowMore label="Show older runs" onShow={showMore} />}
         </Card>
       )}
-      {(shown || problem) && <OtherPages />}
+      {(shown || (problem && problem.status !== unauthenticated)) && <OtherPages />}
     </>
   );
 }

@@ -8,7 +8,7 @@ import { describe as wordsOf, isDescribed } from "../model/schema";
 import { describe, isAccepted, referenceOf, version, type Described, type Kind, type Output, type Parameter, type Version } from "../model/template";
 import type { WireDocument, WireDocuments } from "../model/wire";
 import { DeployForm } from "../parts/deploy_form";
-import { documentLink, useFirst, Value } from "../parts/deployed";
+import { documentLink, SourceText, useFirst, Value } from "../parts/deployed";
 import { usePoll } from "../parts/hooks";
 import { Card, Empty, Notice, Time } from "../parts/small";
 import { PollBadge, PollNotice } from "../parts/stale";
@@ -123,12 +123,28 @@ function Facts({ loaded: { described, versions, more }, now }: { loaded: Loaded;
             </dd>
           </div>
         )}
-        <div class="wide">
-          <dt>Image</dt>
+        <div class="wide" data-test="image">
+          <dt>{described.built ? "Image, built for this version" : "Image"}</dt>
           <dd>
             <code>{described.image}</code>
           </dd>
         </div>
+        {described.built && (
+          <div class="wide" data-test="base">
+            <dt>Base, the image of the type</dt>
+            <dd>
+              <code>{described.built.base}</code>
+            </dd>
+          </div>
+        )}
+        {described.built?.source && (
+          <div class="wide" data-test="source">
+            <dt>Source</dt>
+            <dd>
+              <SourceText source={described.built.source} />
+            </dd>
+          </div>
+        )}
         <div class="wide">
           <dt>SHA-256 of the document</dt>
           <dd>

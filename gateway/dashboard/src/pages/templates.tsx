@@ -1,7 +1,7 @@
 // The templates and template types, by name.
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
-import { getPages } from "../model/api";
+import { getPages, unauthenticated } from "../model/api";
 import { nameOf } from "../model/format";
 import { byName, newestOf, referenceOf, version, type Kind, type Named, type Version } from "../model/template";
 import type { WireDocuments } from "../model/wire";
@@ -44,8 +44,9 @@ async function load(kind: Kind, pages: number, signal: AbortSignal): Promise<{ v
   return { versions, more };
 }
 
-function List({ kind, title, command }: { kind: Kind; title: string; command: string }): JSX.Element {
+function List({ kind, title, command }: { kind: Kind; title: string; command: string }): JSX.Element | null {
   const { shown, lastUpdate, problem, now, showMore } = usePages(kind, pollInterval, (pages, signal) => load(kind, pages, signal));
+  if (!shown && problem?.status === unauthenticated) return null; // NotSignedIn
   return (
     <Card title={title} id={`${kind}s`} aside={<PollBadge lastUpdate={lastUpdate} />}>
       <PollNotice problem={problem} lastUpdate={lastUpdate} />

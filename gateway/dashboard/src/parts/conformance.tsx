@@ -1,7 +1,8 @@
 // The conformance of a node: its state, and its probes.
 import type { JSX } from "preact";
-import { getJSON, path, Problem } from "../model/api";
+import { getJSON, path, Problem, unauthenticated } from "../model/api";
 import { conformance, type Conformance as Report, type Status } from "../model/conformance";
+import { shellWord } from "../model/deploy_command";
 import { plural, shortId } from "../model/format";
 import type { WireConformance } from "../model/wire";
 import { CommandLine } from "./command";
@@ -20,16 +21,18 @@ async function read(node: string, signal: AbortSignal): Promise<{ report: Report
   }
 }
 
-export function Conformance({ node, now }: { node: string; now: number }): JSX.Element {
+/** `runs`: the node can run the probes. */
+export function Conformance({ node, runs, now }: { node: string; runs: boolean; now: number }): JSX.Element | null {
   const { value, problem } = usePoll(`conformance/${node}`, pollInterval, (signal) => read(node, signal));
+  if (!runs && !value?.report) return null;
   return (
     <Card title="Conformance" id="conformance" aside={value?.report && <span class="muted">{stateText(value.report)}</span>}>
-      {problem && <p class="bad-text">Not known: {problem.message}.</p>}
+      {problem && problem.status !== unauthenticated && <p class="bad-text">Not known: {problem.message}.</p>}
       {!value && !problem && <Empty>Loading the report.</Empty>}
       {value && !value.report && (
         <>
           <Empty>The node has no report. This command compares its containers with the contract of deployments:</Empty>
-          <CommandLine command={`muster conformance run --node ${node}`} label="The command that runs the probes" />
+          <CommandLine command={`muster conformance run --node ${shellWord(node)}`} label="The command that runs the probes" />
         </>
       )}
       {value?.report && <Probes report={value.report} now={now} />}

@@ -1,14 +1,14 @@
 // The form of a template or type: its parameters as inputs, and the command that deploys it.
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
-import { compose, isFromFile, ofFiles, ofSecret, ofTargets, type Wanted } from "../model/deploy_command";
+import { compose, isFromFile, ofFiles, ofSecret, ofTargets, ofWorkspace, type Wanted } from "../model/deploy_command";
 import { inline } from "../model/exact_json";
 import { describe as wordsOf, inputOf, type Schema } from "../model/schema";
 import type { Described, Parameter } from "../model/template";
 import { CommandLine } from "./command";
 import { Card, Empty } from "./small";
 
-const nothing: Wanted = { values: new Map(), secrets: new Map(), target: "node", targets: "", action: "deploy", files: "", wait: true };
+const nothing: Wanted = { values: new Map(), secrets: new Map(), target: "node", targets: "", action: "deploy", files: "", workspace: "", wait: true };
 
 export function DeployForm({ subject }: { subject: Described }): JSX.Element {
   const [wanted, setWanted] = useState(nothing);
@@ -73,6 +73,11 @@ export function DeployForm({ subject }: { subject: Described }): JSX.Element {
             )}
           </Field>
         ))}
+        <Field id="deploy-workspace" label="Workspace" help="a name; its folder is kept for the next deployment with it, and a new name creates it" problem={problemAt(ofWorkspace)}>
+          {(id, attributes) => (
+            <input id={id} {...attributes} value={wanted.workspace} spellcheck={false} onInput={(event) => set({ workspace: event.currentTarget.value }, ofWorkspace)} />
+          )}
+        </Field>
         <label class="check">
           <input type="checkbox" checked={wanted.wait} onChange={(event) => set({ wait: event.currentTarget.checked }, "wait")} />
           Print the output, and wait until the deployment has ended
@@ -103,6 +108,7 @@ function changed(values: ReadonlyMap<string, string>, name: string, value: strin
 function labelOf(name: string, problem: string): string {
   if (name === ofTargets) return `Nodes: ${problem}`;
   if (name === ofFiles) return `Files: ${problem}`;
+  if (name === ofWorkspace) return `Workspace: ${problem}`;
   return `${name.replace(ofSecret(""), "Secret ")}: ${problem}`;
 }
 

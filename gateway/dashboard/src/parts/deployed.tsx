@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import { count } from "../model/format";
 import type { DeploymentState } from "../model/deployment";
+import type { Source } from "../model/source";
 import type { OutcomeCount, OutcomeKind } from "../model/outcomes";
 import type { Kind as DocumentKind } from "../model/template";
 import type { Kind } from "../model/kinds";
@@ -58,7 +59,15 @@ export function WorkspaceBadge({ state }: { state: WorkspaceState }): JSX.Elemen
 }
 
 // The cells of the grid have the same colours and shapes.
-const icons: Record<OutcomeKind, Kind> = { succeeded: "genuine", failed: "error", running: "running", waiting: "not_started", unknown: "no_outcome" };
+const icons: Record<OutcomeKind, Kind> = {
+  succeeded: "genuine",
+  failed: "error",
+  timed_out: "timed_out",
+  cancelled: "no_outcome",
+  running: "running",
+  waiting: "not_started",
+  unknown: "no_outcome",
+};
 
 export function OutcomeIcon({ kind }: { kind: OutcomeKind }): JSX.Element {
   return <KindIcon kind={icons[kind]} />;
@@ -76,6 +85,30 @@ export function OutcomeList({ counts, targets }: { counts: OutcomeCount[]; targe
       ))}
       {targets > 0 && <li class="of">of {count(targets)}</li>}
     </ul>
+  );
+}
+
+/** The origin of the files of a built image. */
+export function SourceText({ source }: { source: Source }): JSX.Element {
+  const { kind, url, commit, folder, sha256 } = source;
+  return (
+    <>
+      {kind}
+      {url && (
+        <>
+          {" "}
+          <code>{url}</code> at commit <code>{commit}</code>
+        </>
+      )}
+      {folder && (
+        <>
+          , folder <code>{folder}</code>
+        </>
+      )}
+      <div class="muted">
+        SHA-256 of the files <code>{sha256}</code>
+      </div>
+    </>
   );
 }
 

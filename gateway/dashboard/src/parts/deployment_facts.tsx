@@ -1,12 +1,13 @@
 // Facts of a deployment: its content, its creator, its workspace, and the deployments that belong to it.
 import type { JSX } from "preact";
-import type { Deployment } from "../model/deployment";
+import type { Deployment, WorkspaceUse } from "../model/deployment";
 import { count, duration, nameOf } from "../model/format";
-import { deploymentLink, documentLink, workspaceLink } from "./deployed";
+import { deploymentLink, documentLink, SourceText, workspaceLink } from "./deployed";
 import { Time } from "./small";
 
 export function DeploymentFacts({ deployment, now }: { deployment: Deployment; now: number }): JSX.Element {
-  const { template, type, action, image, created, createdBy, ended, cancelRequestedBy, job, workspace, related } = deployment;
+  const { template, type, action, created, createdBy, ended, late, cancelRequestedBy, job, workspace, skipConformance, forced, related } = deployment;
+  const exists = !deployment.build || deployment.build.image !== ""; // a build that succeeds creates the version
   return (
     <section class="card" aria-label="Deployment">
       <dl class="facts">
@@ -14,7 +15,7 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
           <div>
             <dt>Template</dt>
             <dd>
-              <a href={documentLink("template", template)}>{template}</a>
+              {exists ? <a href={documentLink("template", template)}>{template}</a> : template}
             </dd>
           </div>
         )}
@@ -42,6 +43,14 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
             </dd>
           </div>
         )}
+        {late > 0 && (
+          <div data-test="late">
+            <dt>Late</dt>
+            <dd>
+              <Time at={late} now={now} />, the outcome of a node that had been given up
+            </dd>
+          </div>
+        )}
         {cancelRequestedBy && (
           <div>
             <dt>Cancelled by</dt>
@@ -52,8 +61,20 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
           <div data-test="workspace">
             <dt>Workspace</dt>
             <dd>
-              <a href={workspaceLink(workspace.name)}>{workspace.name}</a>, {workspace.version > 0 ? `from version ${count(workspace.version)}` : "empty at first"}
+              <a href={workspaceLink(workspace.name)}>{workspace.name}</a>, {workspaceText(workspace)}
             </dd>
+          </div>
+        )}
+        {skipConformance && (
+          <div data-test="conformance">
+            <dt>Conformance</dt>
+            <dd>not checked</dd>
+          </div>
+        )}
+        {forced && (
+          <div data-test="forced">
+            <dt>Forced</dt>
+            <dd>it may run a second time on some nodes</dd>
           </div>
         )}
         {related.map(({ relation, id, state }) => (
@@ -67,12 +88,7 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
             </dd>
           </div>
         ))}
-        <div class="wide">
-          <dt>Image</dt>
-          <dd>
-            <code>{image}</code>
-          </dd>
-        </div>
+        <Images deployment={deployment} />
         <div class="wide">
           <dt>Job</dt>
           <dd>
@@ -81,5 +97,49 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
         </div>
       </dl>
     </section>
+  );
+}
+
+function workspaceText({ version, saves }: WorkspaceUse): string {
+  const from = version > 0 ? `from version ${count(version)}` : "began empty";
+  if (saves === null) return from;
+  return `${from}; ${saves ? "makes a new version" : "not changed"}`;
+}
+
+// The image that runs, or for a build the base and the image that it makes.
+function Images({ deployment: { image, build } }: { deployment: Deployment }): JSX.Element {
+  return (
+    <>
+      <div class="wide" data-test={build ? "base" : "image"}>
+        <dt>{build ? "Base, the image of the type" : "Image"}</dt>
+        <dd>
+          <code>{image}</code>
+        </dd>
+      </div>
+      {build && (
+        <div class="wide" data-test="repository">
+          <dt>Repository</dt>
+          <dd>
+            <code>{build.repository}</code>
+          </dd>
+        </div>
+      )}
+      {build?.source && (
+        <div class="wide" data-test="source">
+          <dt>Source</dt>
+          <dd>
+            <SourceText source={build.source} />
+          </dd>
+        </div>
+      )}
+      {build?.image && (
+        <div class="wide" data-test="image">
+          <dt>Built image</dt>
+          <dd>
+            <code>{build.image}</code>
+          </dd>
+        </div>
+      )}
+    </>
   );
 }

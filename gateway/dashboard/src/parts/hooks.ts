@@ -5,6 +5,7 @@ import { JobLog } from "../model/job_log";
 import { LastValue } from "../model/last_value";
 import { RunModel } from "../model/run_model";
 import { RunStream } from "../model/run_stream";
+import { onSession, refused } from "../model/session";
 import { Watcher, type Stream } from "../model/watch";
 
 /** Returns a function that draws the component again with the next frame, once however often it is called before. */
@@ -153,6 +154,17 @@ export function useOnce<T>(path: string | null): T | null {
     return () => stop.abort();
   }, [path]);
   return state && state.path === path ? state.value : null;
+}
+
+/** Returns whether the browser is signed in. */
+export function useSignedIn(): boolean {
+  const [signedIn, set] = useState(refused() === null);
+  useEffect(() => {
+    const changed = () => set(refused() === null);
+    changed(); // between the first drawing and this effect
+    return onSession(changed);
+  }, []);
+  return signedIn;
 }
 
 /** Returns the parts of the address after "#/". */

@@ -59,11 +59,13 @@ function Lines({ lines, withNode }: { lines: LogLine[]; withNode: boolean }): JS
   const box = useRef<HTMLDivElement>(null);
   const atEnd = useRef(true);
   const onScroll = () => {
-    const { scrollHeight, scrollTop, clientHeight } = box.current!;
+    if (!box.current) return;
+    const { scrollHeight, scrollTop, clientHeight } = box.current;
     atEnd.current = scrollHeight - scrollTop - clientHeight < nearEnd;
   };
   useEffect(() => {
-    if (atEnd.current) box.current!.scrollTop = box.current!.scrollHeight;
+    // The effect may run after the page was left.
+    if (box.current && atEnd.current) box.current.scrollTop = box.current.scrollHeight;
   });
   return (
     <div class="log" role="log" aria-live="off" aria-label="Log" tabIndex={0} ref={box} onScroll={onScroll}>

@@ -1,27 +1,17 @@
 // The program, the adapters and the disk of a node.
 import type { JSX } from "preact";
-import { getJSON, path } from "../model/api";
+import { Problem } from "../model/api";
+import type { Adapter, Attachment, NodeInfo } from "../model/attachment";
 import { bytes } from "../model/format";
-import { nodeInfo, type Adapter, type NodeInfo } from "../model/node_info";
-import type { WireAttached } from "../model/wire";
-import { usePoll } from "./hooks";
-import { Card, Empty, Time } from "./small";
-
-const pollInterval = 10_000; // milliseconds
-
-async function read(node: string, signal: AbortSignal): Promise<{ info: NodeInfo | null }> {
-  return { info: nodeInfo(await getJSON<WireAttached>(path`/attached?name=${node}`, signal)) };
-}
+import { Card, Time } from "./small";
 
 /** Nothing for a relay, and for a name that never attached. */
-export function Equipment({ node, now }: { node: string; now: number }): JSX.Element | null {
-  const { value, problem } = usePoll(`attached/${node}`, pollInterval, (signal) => read(node, signal));
-  if (value && !value.info) return null;
+export function Equipment({ attachment, now }: { attachment: Attachment | Problem; now: number }): JSX.Element | null {
+  if (attachment instanceof Problem || !attachment.info) return null;
+  const { info } = attachment;
   return (
-    <Card title="Adapters and disk" id="equipment" aside={value?.info && <Measured at={value.info.measured} now={now} />}>
-      {problem && <p class="bad-text">Not known: {problem.message}.</p>}
-      {!value && !problem && <Empty>Loading.</Empty>}
-      {value?.info && <Facts info={value.info} now={now} />}
+    <Card title="Adapters and disk" id="equipment" aside={<Measured at={info.measured} now={now} />}>
+      <Facts info={info} now={now} />
     </Card>
   );
 }

@@ -5,7 +5,7 @@ import { bytes, count, duration, percent } from "../model/format";
 import { factsOf, isFinal, presenceOf } from "../model/kinds";
 import { begin, type Pair } from "../model/parse";
 import { lastHeartbeatOf } from "../model/rows";
-import { KindBadge, nodeLink, PresenceBadge, Time } from "./small";
+import { KindBadge, nodeLink, PresenceBadge, Prose, Time } from "./small";
 
 export function resultPath(run: string, pair: Pair): string {
   return path`/runs/${run}/results/${pair.plugin}/${pair.node}/content`;
@@ -67,7 +67,7 @@ export function PairDetails(props: { pair: Pair; run: string; now: number; stale
         {since > 0 && <Fact name="Since"><Time at={since} now={now} /></Fact>}
         {pair.detail && <Fact name="Detail">{pair.detail}</Fact>}
         {pair.error && <Fact name="Error">{pair.error}</Fact>}
-        {pair.next && <Fact name="Next step">{pair.next}</Fact>}
+        {pair.next && <Fact name="Next step"><Prose text={pair.next} /></Fact>}
         {progress && <Fact name="Progress">{progressLine(pair) || "reported"}{progress.time > 0 && <> (<Time at={progress.time} now={now} />)</>}</Fact>}
         {progress && progress.failures.length + progress.omittedFailures > 0 && (
           <Fact name="Failures"><Names names={progress.failures} omitted={progress.omittedFailures} /></Fact>
@@ -80,7 +80,7 @@ export function PairDetails(props: { pair: Pair; run: string; now: number; stale
         {!isFinal(pair.kind) && phases[pair.phase] && <Fact name="Phase">{phases[pair.phase]}</Fact>}
         {fault && (fault.message || fault.check) && (
           <Fact name="Fault">
-            {[fault.check, fault.address].filter(Boolean).join(" at ")}: {fault.message} {fault.nextStep && <em>{fault.nextStep}</em>}
+            {[fault.check, fault.address].filter(Boolean).join(" at ")}: {fault.message} {fault.nextStep && <em><Prose text={fault.nextStep} /></em>}
           </Fact>
         )}
         {pair.kind === "genuine" && (

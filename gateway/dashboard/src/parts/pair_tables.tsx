@@ -7,7 +7,7 @@ import { begin, isEnded, type Pair, type Status } from "../model/parse";
 import { failures, matching, notStarted, results, sort, stragglers, type Column } from "../model/rows";
 import { keyOf, type RunModel } from "../model/run_model";
 import { Heartbeat, progressLine, resultPath } from "./pair";
-import { Empty, KindBadge, nodeLink, Time } from "./small";
+import { Empty, KindBadge, nodeLink, Prose, Time } from "./small";
 
 type Tab = "stragglers" | "waiting" | "failures" | "results";
 
@@ -212,7 +212,7 @@ function Row(props: { tab: Tab; pair: Pair; model: RunModel; now: number; stale:
         <td class="detail" data-label="Reason">
           {repeated && <As pair={pair} />}
           {!repeated && <div class="clamped" title={pair.error || pair.detail}>{pair.error || pair.detail || "no reason was reported"}</div>}
-          {!repeated && pair.next && <div class="next">Next: {pair.next}</div>}
+          {!repeated && pair.next && <div class="next">Next: <Prose text={pair.next} /></div>}
         </td>
       )}
       {tab === "results" && <td data-label="Size">{bytes(pair.size)}</td>}
@@ -244,10 +244,10 @@ function Detail({ pair }: { pair: Pair }): JSX.Element {
       {progress && <div class="muted">Last message: {progress}</div>}
       {fault?.message && (
         <div>
-          {[fault.check, fault.address].filter(Boolean).join(" at ")}: {fault.message} {fault.nextStep && <em>{fault.nextStep}</em>}
+          {[fault.check, fault.address].filter(Boolean).join(" at ")}: {fault.message} {fault.nextStep && <em><Prose text={fault.nextStep} /></em>}
         </div>
       )}
-      {pair.next && <div class="next">Next: {pair.next}</div>}
+      {pair.next && <div class="next">Next: <Prose text={pair.next} /></div>}
     </>
   );
 }

@@ -198,6 +198,11 @@ export function Card(props: { title: string; id: string; aside?: ComponentChildr
   );
 }
 
+/** A text of the services, with its `commands` as code. */
+export function Prose({ text }: { text: string }): JSX.Element {
+  return <>{text.split(/`([^`]+)`/).map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part))}</>;
+}
+
 export function Empty({ children }: { children: ComponentChildren }): JSX.Element {
   return <p class="empty">{children}</p>;
 }

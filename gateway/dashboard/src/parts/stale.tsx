@@ -1,9 +1,10 @@
 // Shows whether the data is live, and otherwise since when it is stale.
 import type { JSX } from "preact";
 import { clock, duration } from "../model/format";
-import type { Problem } from "../model/api";
+import { unauthenticated, type Problem } from "../model/api";
+import { refused } from "../model/session";
 import type { Link, Watcher } from "../model/watch";
-import { Notice } from "./small";
+import { Notice, Prose } from "./small";
 
 export function LinkBadge({ link }: { link: Link }): JSX.Element {
   const [word, label] = badge(link);
@@ -33,6 +34,7 @@ function badge(link: Link): [word: string, label: string] {
 export function LinkNotice({ watcher }: { watcher: Watcher }): JSX.Element | null {
   const { link } = watcher;
   if (link.state === "refused") {
+    if (refused()) return null; // NotSignedIn
     return <Refused problem={link.problem} lastUpdate={link.lastUpdate} />;
   }
   if (link.state !== "stale") return null;
@@ -40,11 +42,20 @@ export function LinkNotice({ watcher }: { watcher: Watcher }): JSX.Element | nul
   const next = link.problem.nextStep ? ` ${link.problem.nextStep}` : "";
   return (
     <Notice tone="warn" title={link.lastUpdate ? `Stale since ${clock(link.lastUpdate, Date.now())}` : "No data received yet"}>
-      {`${sentence(link.problem.message)}${next} `}
+      <Prose text={`${sentence(link.problem.message)}${next} `} />
       {wait > 0 ? `Retrying in ${duration(wait)}. ` : "Retrying now. "}
       <button class="plain" type="button" onClick={() => watcher.retryNow()}>
         Retry now
       </button>
+    </Notice>
+  );
+}
+
+/** For the page as a whole: one notice, however many of its requests are refused. */
+export function NotSignedIn(): JSX.Element {
+  return (
+    <Notice tone="bad" title="You are not signed in.">
+      <Prose text="Run `muster dashboard`, and open the link that it prints. Until then this page is not updated." />
     </Notice>
   );
 }
@@ -56,11 +67,11 @@ export function PollBadge({ lastUpdate }: { lastUpdate: number }): JSX.Element |
 
 /** For polled data: empty while the newest response is good. */
 export function PollNotice({ problem, lastUpdate }: { problem: Problem | null; lastUpdate: number }): JSX.Element | null {
-  if (!problem) return null;
-  if ([400, 401, 403, 404, 501].includes(problem.status)) return <Refused problem={problem} lastUpdate={lastUpdate} />;
+  if (!problem || problem.status === unauthenticated) return null; // NotSignedIn
+  if ([400, 403, 404, 501].includes(problem.status)) return <Refused problem={problem} lastUpdate={lastUpdate} />;
   return (
     <Notice tone="warn" title={lastUpdate ? `Stale since ${clock(lastUpdate, Date.now())}` : "No data received yet"}>
-      {sentence(problem.message)} {problem.nextStep}
+      {sentence(problem.message)} <Prose text={problem.nextStep} />
     </Notice>
   );
 }
@@ -68,7 +79,7 @@ export function PollNotice({ problem, lastUpdate }: { problem: Problem | null; l
 function Refused({ problem, lastUpdate }: { problem: Problem; lastUpdate: number }): JSX.Element {
   return (
     <Notice tone="bad" title={sentence(problem.message)}>
-      {problem.nextStep}
+      <Prose text={problem.nextStep} />
       {lastUpdate > 0 && ` The data was received at ${clock(lastUpdate, Date.now())}.`}
     </Notice>
   );
