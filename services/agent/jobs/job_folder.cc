@@ -14,6 +14,7 @@ namespace {
 constexpr char kCommand = 'c';    // a serialised SignedCommand
 constexpr char kProcess = 'p';    // ProcessMark::ToText
 constexpr char kContainer = 'k';  // ContainerMark::ToText
+constexpr char kStop = 's';       // StopMark::ToText
 constexpr char kBuild = 'b';      // nothing
 constexpr char kDone = 'd';       // nothing
 
@@ -107,6 +108,12 @@ absl::Status NodeJobFolder::ReadEntry(std::string_view entry) {
       container_ = *std::move(mark);
       return absl::OkStatus();
     }
+    case kStop: {
+      auto mark = StopMark::FromText(body);
+      if (!mark.ok()) break;
+      stop_ = *std::move(mark);
+      return absl::OkStatus();
+    }
     case kBuild:
       build_started_ = true;
       return absl::OkStatus();
@@ -171,6 +178,11 @@ absl::Status NodeJobFolder::NoteProcess(const ProcessMark& mark) {
 absl::Status NodeJobFolder::NoteContainer(const ContainerMark& mark) {
   container_ = mark;
   return Note(kContainer, mark.ToText());
+}
+
+absl::Status NodeJobFolder::NoteStop(const StopMark& mark) {
+  stop_ = mark;
+  return Note(kStop, mark.ToText());
 }
 
 absl::Status NodeJobFolder::NoteBuild() {

@@ -14,6 +14,7 @@
 #include "services/agent/jobs/container_mark.h"
 #include "services/agent/jobs/process_mark.h"
 #include "services/agent/jobs/record_outbox.h"
+#include "services/agent/jobs/stop_mark.h"
 #include "services/common/base/file_ops.h"
 #include "services/common/journal/journal.h"
 
@@ -22,8 +23,8 @@ namespace muster {
 // NODE_FOLDER/jobs/<job>/ contains two journals:
 //
 //   job       the signed command, which prevents a second run; the leader of its process group,
-//             written before the program starts, or its container, or the start of its build; the
-//             ack of all records
+//             written before the program starts, or its container and why that was ended, or the
+//             start of its build; the ack of all records
 //   records   the records (record_outbox.h), until the root relay has all of them
 //
 // and the folder `state` of a deployment, while it runs (deployment_state.h).
@@ -56,6 +57,7 @@ class NodeJobFolder {
   absl::Time latest_end() const { return not_after_ + time_limit_; }
   const std::optional<ProcessMark>& process() const { return process_; }
   const std::optional<ContainerMark>& container() const { return container_; }
+  const std::optional<StopMark>& stop() const { return stop_; }
   // Returns whether the command may have started.
   bool has_started() const {
     return process_.has_value() || container_.has_value() || build_started_;
@@ -75,6 +77,7 @@ class NodeJobFolder {
 
   absl::Status NoteProcess(const ProcessMark& mark);
   absl::Status NoteContainer(const ContainerMark& mark);
+  absl::Status NoteStop(const StopMark& mark);
   absl::Status NoteBuild();
   // Closes and removes the log: the root relay has all records.
   absl::Status SetDone();
@@ -97,6 +100,7 @@ class NodeJobFolder {
   absl::Duration time_limit_;
   std::optional<ProcessMark> process_;
   std::optional<ContainerMark> container_;
+  std::optional<StopMark> stop_;
   bool has_command_ = false;
   bool has_deployment_ = false;
   bool has_build_ = false;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "services/agent/jobs/build_command.h"
@@ -25,6 +26,7 @@
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/docker.h"
+#include "services/common/errors/workspaces.h"
 #include "services/common/jobs/final_record.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/files.h"
@@ -157,6 +159,12 @@ void JobProcess::Resume() {
   Log(LogLevel::kInfo, "a container of an earlier process of this agent is followed",
       {{"job", job_}});
   if (!folder_.log()->content().started) log_.SetStart(mark.start);
+  if (const auto& stop = folder_.stop()) {
+    ended_by_ = stop->why;
+    signal_time_ = stop->time;
+    too_large_ = stop->detail;
+    signal_at_ = kill_at_ = Now();
+  }
   RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
 
@@ -242,6 +250,7 @@ absl::Duration JobProcess::EndIfDue(RunningCommand& command, absl::Duration now)
     if (ended_by_ == JobStop::kNone) return limit_at_;
     signal_time_ = absl::Now();
     signal_at_ = now;
+    NoteStop();
     const bool at_once = ended_by_ == JobStop::kStateTooLarge;
     command.Signal(at_once ? SIGKILL : SIGTERM);
     kill_at_ = now + (at_once ? kKillAgain : kKillGrace);
@@ -251,6 +260,15 @@ absl::Duration JobProcess::EndIfDue(RunningCommand& command, absl::Duration now)
     kill_at_ = now + kKillAgain;  // the daemon may not have received it
   }
   return kill_at_;
+}
+
+// Without it, a later process of the agent takes the end for one without a cause.
+void JobProcess::NoteStop() {
+  if (!folder_.container() || ended_by_ == JobStop::kAgentStops) return;
+  const absl::Status noted = folder_.NoteStop({ended_by_, signal_time_, too_large_});
+  if (noted.ok()) return;
+  Log(LogLevel::kWarning, "the cause of the end of a container cannot be stored",
+      {{"job", job_}, {"error", noted}});
 }
 
 v1::JobRecord JobProcess::MakeFinal(const absl::StatusOr<CommandEnd>& end, absl::Duration took,
@@ -302,7 +320,8 @@ v1::JobRecord JobProcess::FinalOfEnd(const CommandEnd& end, bool output_missing)
   if (lost.ok() && provisions_.secrets_lost()) {
     lost = errors::ContainerOutputLost("the node has lost the secrets that are masked in it");
   }
-  if (lost.ok() && output_missing) lost = errors::ContainerOutputLost("Docker's log differs from what was received");
+  if (lost.ok() && output_missing)
+    lost = errors::ContainerOutputLost("Docker's log differs from what was received");
   v1::JobRecord record = end.out_of_memory ? OutOfMemoryFinal(plan_)
                                            : FinalRecord(v1::JOB_OUTCOME_EXITED, ReasonOf(lost),
                                                          ToStd(lost.message()));
@@ -332,18 +351,24 @@ bool JobProcess::HandleState(v1::JobRecord::Final* final) {
 }
 
 bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
+  const absl::Duration until = Now() + host_.save_within;
   for (Backoff backoff(kDiskRetry); !folder_.log()->content().workspace;) {
     const auto saved = provisions_.workspace()->Save([this] { return agent_stops_.load(); });
     if (saved.ok()) {
       if (!log_.Append(*saved)) return false;
       break;
     }
+    absl::Status failure = saved.status();
     LogLimited(LogLevel::kError, "the workspace of a job cannot be saved", job_,
-               {{"job", job_}, {"error", saved.status()}});
-    if (IsNeverSaved(saved.status())) {
-      const std::string why(saved.status().message());
+               {{"job", job_}, {"error", failure}});
+    if (!IsNeverSaved(failure) && Now() >= until) {
+      failure = errors::WorkspaceNotSaved(
+          absl::StrCat("for ", absl::FormatDuration(host_.save_within), ": ", failure.message()));
+    }
+    if (IsNeverSaved(failure)) {
+      const std::string why(failure.message());
       if (final->outcome() == v1::JOB_OUTCOME_EXITED) {
-        ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(saved.status()), why), final);
+        ReplaceExit(FinalRecord(v1::JOB_OUTCOME_FAILED, ReasonOf(failure), why), final);
       } else {
         AddDetail(why, final);
       }

@@ -37,11 +37,12 @@ struct JobHost {
   ContentSource& contents;
   SecretHost secrets = {};
   WorkspaceOutbox* workspaces = nullptr;  // null: the node has none
+  // A workspace that cannot be saved for so long, such as on a full disk, is given up: the job has
+  // a place among those that run, and its secrets stay in memory.
+  absl::Duration save_within = absl::Minutes(10);
 };
 
 // The reason to end a process early.
-enum class JobStop { kNone, kCancelled, kTimedOut, kStateTooLarge, kAgentStops };
-
 // Runs one command, on the node or in a container, or builds an image. Its output is always read,
 // so it never waits for the network; the stored output is bounded (output_recorder.h). At its time
 // limit or on Stop it gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a
@@ -81,6 +82,8 @@ class JobProcess {
   absl::Duration StopIfTooLarge(absl::Duration now);
   // Ends the group if it is due. Returns the time of the next call.
   absl::Duration EndIfDue(RunningCommand& command, absl::Duration now);
+  // Stores why a container is ended, before it gets the signal.
+  void NoteStop();
   bool IsAbandoned() const;
   v1::JobRecord FinalOfEnd(const CommandEnd& end, bool output_missing) const;
   v1::JobRecord MakeFinal(const absl::StatusOr<CommandEnd>& end, absl::Duration took,

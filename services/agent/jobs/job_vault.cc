@@ -90,7 +90,8 @@ class Folder {
         fchmodat(fd_.get(), kVaultSocketFile, is_own ? 0666 : 0600, 0) != 0) {
       return Failed("give the socket to the container");
     }
-    if (listen(fd.get(), static_cast<int>(kMaxVaultConnections)) != 0) return Failed("listen");
+    // A client in the container that finds the queue full is refused instead of waiting.
+    if (listen(fd.get(), SOMAXCONN) != 0) return Failed("listen");
     return fd;
   }
 

@@ -1,9 +1,15 @@
 // Workspaces of containers of a real Docker daemon. The e2e tests send them to the jobs service.
 #include "services/agent/jobs/job_workspace.h"
 
+#include <sys/mount.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <string>
 
+#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -64,6 +70,22 @@ TEST_F(JobWorkspaceTest, CancelledContainerTellsWhyItsWorkspaceIsNotSaved) {
   EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_CANCELLED);
   EXPECT_THAT(all.final.detail(), HasSubstr("the workspace has more than 1024 MiB"));
   EXPECT_TRUE(outbox_->Waiting().empty());
+}
+
+// The container's secrets would stay in memory, and its place would stay taken.
+TEST_F(JobWorkspaceTest, WorkspaceThatDoesNotFitOnTheDiskIsGivenUpAfterATime) {
+  const std::string disk = folder_ + "/small";
+  std::filesystem::create_directory(disk);
+  ASSERT_EQ(mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=256k"), 0) << strerror(errno);
+  const absl::Cleanup unmount = [&] { umount2(disk.c_str(), MNT_DETACH); };
+  const auto outbox = WorkspaceOutbox::Open(PosixFileOps(), disk, "n1", SystemClock()).value();
+  workspaces_ = outbox.get();
+  save_within_ = absl::Milliseconds(100);
+  const Records all = Run(Plan("head -c 1000000 /dev/urandom >/state/workspace/file"));
+  EXPECT_EQ(all.final.outcome(), v1::JOB_OUTCOME_FAILED);
+  EXPECT_EQ(all.final.reason(), "WORKSPACE_NOT_SAVED");
+  EXPECT_THAT(all.final.detail(), HasSubstr("for 100ms: "));
+  EXPECT_TRUE(std::filesystem::exists(folder_ + "/" + kJob + "/workspace/file"));
 }
 
 }  // namespace

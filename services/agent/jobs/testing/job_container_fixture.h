@@ -119,9 +119,9 @@ class JobContainerFixture : public testing::DockerTest {
       job_ =
           NodeJobFolder::Create(PosixFileOps(), folder_, kJob, "n1", command_(plan.image)).value();
     }
-    process_ = std::make_unique<JobProcess>(
-        JobHost{"/agent", "n1", quota_, engine_, contents_, secrets_(folder_), workspaces_}, *job_,
-        kJob, plan, [] {});
+    process_ = std::make_unique<JobProcess>(JobHost{"/agent", "n1", quota_, engine_, contents_,
+                                                    secrets_(folder_), workspaces_, save_within_},
+                                            *job_, kJob, plan, [] {});
     thread_ = std::thread([this] { process_->Run(); });
   }
 
@@ -183,6 +183,7 @@ class JobContainerFixture : public testing::DockerTest {
   testing::MemoryContents contents_;
   const SecretsOfAgent secrets_;
   WorkspaceOutbox* workspaces_ = nullptr;
+  absl::Duration save_within_ = absl::Minutes(10);
   SpoolQuota quota_{int64_t{1} << 30};
   DockerEngine engine_{docker_->socket()};
   std::unique_ptr<NodeJobFolder> job_;
