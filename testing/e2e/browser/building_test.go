@@ -140,6 +140,7 @@ func TestDashboardShowsLateOutcomes(t *testing.T) {
 	d.startAgent("n1", environment)
 	p.untilShown("h1 + [data-state=succeeded]")
 	p.has("tr[data-node=n1][data-outcome=succeeded]", "succeeded reported late; before: timed out")
+	p.untilText(".log", "line 120") // the rest of the output
 	p.has("[data-test=late]", "the outcome of a node that had been given up")
 	p.narrow()
 }

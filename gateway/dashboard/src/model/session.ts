@@ -1,4 +1,4 @@
-// Whether the browser is signed in, as the newest response of the API says.
+// The session of the browser: signed in or not, by the newest response of the API.
 import type { Problem } from "./api";
 
 let refusal: Problem | null = null;
