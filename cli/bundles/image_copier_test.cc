@@ -118,6 +118,7 @@ TEST_F(ImageCopierTest, CredentialsAreThoseOfTheFile) {
   const absl::Status refused = Copier({.auth_file = file}).Push(image_, blobs_, name);
   EXPECT_EQ(ReasonOf(refused), "IMAGE_COPY_FAILED") << refused;
   EXPECT_EQ(std::string(refused.message()).find("time="), std::string::npos) << refused;
+  EXPECT_EQ(std::string(refused.message()).find('\\'), std::string::npos) << refused;
   ASSERT_TRUE(WriteFileAtomically(file, registry.Credentials()).ok());
   const absl::Status pushed = Copier({.auth_file = file}).Push(image_, blobs_, name);
   EXPECT_TRUE(pushed.ok()) << pushed;

@@ -74,15 +74,16 @@ absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& clie
 absl::StatusOr<v1::Deployment> CreateDeployment(Console& console, DeploymentClient& client,
                                                 const v1::CreateDeploymentRequest& request);
 
-// Prints that a deployment or build is stored.
-void ReportStored(Console& console, const v1::Deployment& created);
+// Prints that a deployment or build is created.
+void ReportCreated(Console& console, const v1::Deployment& created);
 
-// Prints how to continue with a deployment after an interrupt.
-void ReportInterrupted(Console& console, const std::string& deployment);
+// Prints how to continue with a deployment after an interrupt. `noun`: "build", or "deployment".
+void ReportInterrupted(Console& console, const std::string& deployment,
+                       std::string_view noun = "deployment");
 
 // Prints that an interrupt came before the deployment or build was sent, and how to continue.
-// Returns the exit code.
-int ReportNotCreated(Console& console);
+// `has_files`: some may be uploaded. Returns the exit code.
+int ReportNotCreated(Console& console, bool has_files);
 
 // Creates the deployment, and prints its id. With --wait it prints the output and the outcome
 // instead. Returns the exit code.

@@ -1,5 +1,6 @@
 #include "cli/rpc/deployment_client.h"
 
+#include <algorithm>
 #include <openssl/crypto.h>
 
 #include <utility>
@@ -163,7 +164,7 @@ absl::StatusOr<std::vector<v1::Deployment>> DeploymentClient::ListNewest(int cou
   std::vector<v1::Deployment> newest;
   v1::ListDeploymentsRequest request;
   do {  // a page is bounded by its bytes, too
-    request.set_page_size(count - static_cast<int>(newest.size()));
+    request.set_page_size(std::min(kPage, count - static_cast<int>(newest.size())));
     ASSIGN_OR_RETURN(auto list,
                      CallUnary(*stubs_->deployments, &v1::DeploymentService::Stub::ListDeployments,
                                request, stubs_->Subject("the list of deployments"),

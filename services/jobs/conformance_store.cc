@@ -80,7 +80,7 @@ void Compare(const std::optional<Baseline>& baseline, absl::Time now, v1::NodeCo
 
 // Returns why the baseline does not admit the node; empty if it does.
 std::string WhyNot(const std::optional<v1::NodeConformance>& node) {
-  if (!node) return "has no report";
+  if (!node) return "it has no report";
   switch (node->state()) {
     case v1::CONFORMANCE_STATE_DIFFERENT: {
       const v1::ProbeDifference& first = node->differences(0);
@@ -233,10 +233,7 @@ absl::Status ConformanceStore::CheckNodes(const std::vector<std::string>& nodes,
   }));
   const auto baseline = Comparable(std::move(message));
   if (!baseline) return absl::OkStatus();
-  if (nodes.empty()) {
-    count = 1;
-    problems.emplace_back("a deployment for all nodes: name them");
-  }
+  if (nodes.empty()) return errors::BaselineNeedsNodes();
   for (size_t begin = 0; begin < nodes.size();) {
     ASSIGN_OR_RETURN(auto page, ReadNodes(std::span(nodes).subspan(begin)));
     for (std::optional<v1::NodeConformance>& node : page) {

@@ -154,7 +154,7 @@ TEST_F(ConformanceTest, BaselineAdmitsConformantNodes) {
   const auto refused = Create(Request({"n1", "n2", "n3"}));
   EXPECT_EQ(ReasonOf(refused.status()), "NOT_CONFORMANT");
   EXPECT_TRUE(
-      absl::StrContains(refused.status().message(), "n2: a does not pass; n3: has no report"))
+      absl::StrContains(refused.status().message(), "n2: a does not pass; n3: it has no report"))
       << refused.status();
   const auto different = GetNode("n2");
   EXPECT_EQ(different->state(), v1::CONFORMANCE_STATE_DIFFERENT);
@@ -211,15 +211,17 @@ TEST_F(ConformanceTest, ManyNodesAreCheckedByTheirOwnReports) {
   nodes.insert(nodes.begin() + 120, "m999");
   const auto refused = Create(Request(nodes));
   EXPECT_EQ(ReasonOf(refused.status()), "NOT_CONFORMANT");
-  EXPECT_TRUE(
-      absl::StrContains(refused.status().message(), "m205: a does not pass; m999: has no report"))
+  EXPECT_TRUE(absl::StrContains(refused.status().message(),
+                                "m205: a does not pass; m999: it has no report"))
       << refused.status();
 }
 
 TEST_F(ConformanceTest, DeploymentForAllNodesIsNotAdmitted) {
   Probe("n1", kPassed);
   ASSERT_TRUE(SetBaseline("n1").ok());
-  EXPECT_EQ(ReasonOf(Create(Request({})).status()), "NOT_CONFORMANT");
+  const absl::Status refused = Create(Request({})).status();
+  EXPECT_EQ(ReasonOf(refused), "NOT_CONFORMANT");
+  EXPECT_TRUE(absl::StrContains(NextStepOf(refused), "Name the nodes")) << NextStepOf(refused);
 }
 
 TEST_F(ConformanceTest, OldReportDoesNotAdmitAndARepeatedCallReturnsWhatIsStored) {

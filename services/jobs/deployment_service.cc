@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/names.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
@@ -51,7 +53,11 @@ absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
                    parts_.deployments.GetSource(request.retry_of().empty() ? request.destroys()
                                                                            : request.retry_of()));
   ASSIGN_OR_RETURN(auto plan, PlanSuccessor(source, request));
-  RETURN_IF_ERROR(parts_.secrets.Check(plan.secrets()));
+  if (const absl::Status secrets = parts_.secrets.Check(plan.secrets()); !secrets.ok()) {
+    return ReasonOf(secrets) == "SECRET_NOT_FOUND"
+               ? errors::SecretOfSourceNotFound(ToStd(secrets.message()))
+               : secrets;
+  }
   if (source.message.has_workspace()) {
     ASSIGN_OR_RETURN(*plan.mutable_workspace(),
                      parts_.workspaces.Newest(source.message.workspace().workspace()));

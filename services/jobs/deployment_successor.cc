@@ -159,7 +159,7 @@ absl::StatusOr<SuccessorNodes> NodesToRetry(const DeploymentSource& source,
     }
     if (node.attempt == Attempt::kUnknown && !may_run_twice) {
       causes.insert(Cause::kUnknown);
-      return "it is not known whether it ran";
+      return "its outcome is not known, and it may have run";
     }
     return "";
   });

@@ -68,8 +68,9 @@ TEST(DeploymentSuccessorTest, RetryHasTheNodesOnWhichTheActionRunsNoMore) {
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_THAT(chosen->nodes, ElementsAre("failed", "never"));
   EXPECT_THAT(chosen->skipped,
-              UnorderedElementsAre(Pair("it succeeded", ElementsAre("succeeded")),
-                                   Pair("it is not known whether it ran", ElementsAre("unknown"))));
+              UnorderedElementsAre(
+                  Pair("it succeeded", ElementsAre("succeeded")),
+                  Pair("its outcome is not known, and it may have run", ElementsAre("unknown"))));
 }
 
 TEST(DeploymentSuccessorTest, UnknownOutcomeIsTriedAgainOnlyIfForcedOrIdempotent) {

@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "muster/v1/deployments.grpc.pb.h"
 #include "muster/v1/enrollment.grpc.pb.h"
@@ -30,6 +31,7 @@ namespace muster {
 namespace {
 
 using testing::CallUnary;
+using ::testing::HasSubstr;
 using testing::TestIdentity;
 using Metadata = std::vector<std::pair<std::string, std::string>>;
 
@@ -147,6 +149,27 @@ TEST_F(SecretServiceTest, PlanNamesTheNewestVersionAndRefusesWhatIsNotStored) {
   v1::PlanDeploymentRequest without = Wanted("prod/db");
   without.clear_secrets();
   EXPECT_EQ(ReasonOf(Plan(without).status()), "INVALID_SECRETS");
+}
+
+// The number of a deleted version is never used again: storing the secret does not help.
+TEST_F(SecretServiceTest, RetryWithADeletedSecretNamesANewDeployment) {
+  ASSERT_TRUE(Put("prod/db", "first").ok());
+  const v1::Deployment created = Begin({"n1"});
+  v1::JobRecord record;
+  record.set_node("n1");
+  record.set_sequence(1);
+  record.mutable_final()->set_outcome(v1::JOB_OUTCOME_FAILED);
+  relay_.AddRecord(created.job(), record);
+  relay_.End(created.job(), v1::JOB_STATE_ENDED);
+  AwaitState(created.deployment(), v1::DEPLOYMENT_STATE_FAILED);
+  v1::PlanDeploymentRequest retry;
+  retry.set_retry_of(created.deployment());
+  EXPECT_TRUE(Plan(retry).ok());
+  ASSERT_TRUE(Delete("prod/db").ok());
+  ASSERT_TRUE(Put("prod/db", "second").ok());
+  const absl::Status refused = Plan(retry).status();
+  EXPECT_EQ(ReasonOf(refused), "SECRET_NOT_FOUND");
+  EXPECT_THAT(NextStepOf(refused), HasSubstr("Create a new deployment"));
 }
 
 TEST_F(SecretServiceTest, OtherNodesAndForgedRequestsGetNothing) {

@@ -70,11 +70,11 @@ std::string Reference(const std::string& name, int64_t version) {
 
 absl::Status CheckPut(const std::string& name, std::string_view value) {
   if (!IsSecretName(name)) {
-    return errors::InvalidSecrets(absl::StrCat("\"", absl::Utf8SafeCEscape(name.substr(0, 300)),
-                                               "\" is no name of a secret, such as prod/db"));
+    return errors::InvalidSecretValue(absl::StrCat("\"", absl::Utf8SafeCEscape(name.substr(0, 300)),
+                                                   "\" is no name of a secret, such as prod/db"));
   }
   if (value.empty() || value.size() > kMaxSecret) {
-    return errors::InvalidSecrets(
+    return errors::InvalidSecretValue(
         absl::StrCat("the value has ", value.size(), " bytes, and must have 1 to ", kMaxSecret));
   }
   return absl::OkStatus();

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/common/base/error.h"
 #include "services/jobs/jobs_schema.h"
@@ -123,6 +124,8 @@ TEST_F(SecretStoreTest, OldVersionsAreRemoved) {
 TEST_F(SecretStoreTest, NamesAndSizesAreBounded) {
   EXPECT_EQ(ReasonOfPut("../a", "1"), "INVALID_SECRETS");
   EXPECT_EQ(ReasonOfPut("a", ""), "INVALID_SECRETS");
+  EXPECT_THAT(NextStepOf(store_->Put("a", "", "ann", now_).status()),
+              ::testing::HasSubstr("secret put"));
   EXPECT_EQ(ReasonOfPut("a", std::string(kMaxSecret + 1, 'x')), "INVALID_SECRETS");
   EXPECT_EQ(ReasonOfPut("a", std::string(kMaxSecret, 'x')), "");
   for (int64_t i = 1; i < kMaxSecrets; ++i) Put(absl::StrCat("s", i), "1");

@@ -325,6 +325,7 @@ TEST_F(WorkspaceArchivesTest, UnlockedWorkspaceRefusesTheLateVersion) {
   End("d2", nullptr, v1::JOB_OUTCOME_TIMED_OUT);
   EXPECT_EQ(ReasonOf(workspaces_->Restore("w", 1, {"ann"}, clock_.Now())), "WORKSPACE_SUSPECT");
   EXPECT_EQ(ReasonOf(Unlock("d1")), "WORKSPACE_IN_USE");
+  EXPECT_EQ(std::string(Unlock("d1").message()), "deployment d2 has the workspace \"w\", not d1");
   EXPECT_THAT(AuditRecords(), IsEmpty()) << "nothing has changed";
   ASSERT_TRUE(Unlock("d2").ok());
   EXPECT_TRUE(Unlock("").ok());

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/workspaces.h"
 #include "services/jobs/deployment_node.h"
@@ -70,7 +71,8 @@ std::string WhySuspect(const v1::Deployment& deployment, const v1::DeploymentNod
   if (!final.records_verified() && !final.signature().signature().empty()) {
     return "the records of its node are not those that the node signed";
   }
-  return absl::StrCat("its outcome is \"", OutcomeWord(final.outcome()), "\"",
+  return absl::StrCat("its outcome is \"",
+                      absl::StrReplaceAll(OutcomeWord(final.outcome()), {{"_", " "}}), "\"",
                       final.reason().empty() ? "" : ", ", final.reason(),
                       final.detail().empty() ? "" : ": ", final.detail());
 }
@@ -206,7 +208,7 @@ absl::Status CheckFree(const WorkspaceRow& row) {
     default:
       return errors::WorkspaceInUse(
           row.name, row.deployment,
-          absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", row.since, absl::UTCTimeZone()));
+          absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", row.since, absl::UTCTimeZone()));
   }
 }
 

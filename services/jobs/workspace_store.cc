@@ -132,12 +132,11 @@ absl::Status WorkspaceStore::Unlock(const std::string& workspace, const std::str
     const auto row = ReadWorkspace(db, workspace);
     if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
     if (row->state == v1::WORKSPACE_STATE_FREE) return absl::OkStatus();
-    const bool is_other = !deployment.empty() && deployment != row->deployment;
-    if (is_other || row->state == v1::WORKSPACE_STATE_IN_USE) {
-      WorkspaceRow in_use = *row;
-      in_use.state = v1::WORKSPACE_STATE_IN_USE;
-      return CheckFree(in_use);
+    if (!deployment.empty() && deployment != row->deployment) {
+      return errors::WorkspaceOfOther(workspace, row->deployment,
+                                      absl::Utf8SafeCEscape(deployment.substr(0, 300)));
     }
+    if (row->state == v1::WORKSPACE_STATE_IN_USE) return CheckFree(*row);
     ReleaseWorkspace(db, workspace);
     AddAuditRecord(db, v1::AUDIT_KIND_WORKSPACE, by, workspace, "unlocked",
                    absl::StrCat("taken from deployment ", row->deployment, " on node ", row->node),

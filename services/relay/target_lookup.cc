@@ -35,9 +35,8 @@ std::map<std::string, std::string, std::less<>> ExplainUnknownTargets(
   std::map<std::string, std::string, std::less<>> explanations;
   for (const std::string& name : names) {
     const absl::Status target = LookUpTarget(aggregator, name, deadline);
-    if (target.ok()) continue;
-    if (ReasonOf(target) != "TARGET_UNKNOWN") break;
-    explanations[name] = std::string(target.message());
+    if (!target.ok() && ReasonOf(target) != "TARGET_UNKNOWN") break;
+    explanations[name] = target.ok() ? "" : std::string(target.message());
   }
   return explanations;
 }

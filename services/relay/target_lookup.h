@@ -24,8 +24,8 @@ absl::Status JudgeTarget(const std::string& name, const absl::Status& status,
 absl::Status LookUpTarget(const std::shared_ptr<grpc::Channel>& aggregator, const std::string& name,
                           std::chrono::system_clock::time_point deadline);
 
-// Asks the aggregator why nodes are unknown. Omits nodes that may attach. Blocks until `deadline`
-// at most: omits the remaining nodes after a failed call.
+// Asks the aggregator why nodes are unknown; empty for a node that may attach. Blocks until
+// `deadline` at most: omits the remaining nodes after a failed call.
 std::map<std::string, std::string, std::less<>> ExplainUnknownTargets(
     const std::shared_ptr<grpc::Channel>& aggregator, const std::vector<std::string>& names,
     std::chrono::system_clock::time_point deadline);

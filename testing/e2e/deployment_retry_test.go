@@ -129,7 +129,7 @@ func TestUnknownOutcomeIsRetriedWithForce(t *testing.T) {
 	check(t, os.RemoveAll(filepath.Join(d.Home, "relay", "jobs")))
 	back()
 	until(t, "the deployment has failed", func() bool { return d.show(t, id).State == "failed" })
-	d.refused(t, "not known whether it ran", "deployment", "retry", id)
+	d.refused(t, "its outcome is not known, and it may have run", "deployment", "retry", id)
 	retry := strings.TrimSpace(must(d.Muster("deployment", "retry", id, "--force"))(t))
 	if got := d.related(t, retry); !got.Forced || got.RetryOf != id {
 		t.Errorf("the forced retry is %+v", got)

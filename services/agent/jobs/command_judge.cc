@@ -86,6 +86,7 @@ absl::StatusOr<CommandRule> RuleFor(const NodePolicy& policy, const v1::Command&
   }
   RETURN_IF_ERROR(CheckWorkspaceTarget(command));
   request.workspace = command.container().deployment().workspace().workspace();
+  if (resolved.type.network != kNoNetwork) request.network = resolved.type.network;
   ASSIGN_OR_RETURN(CommandRule rule, policy.Allow(request));
   RETURN_IF_ERROR(ApplyDeployment(resolved, command.container().image(), &rule));
   RETURN_IF_ERROR(CheckStoredBytes(command.container().deployment().files(), rule));

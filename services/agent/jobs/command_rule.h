@@ -1,4 +1,4 @@
-// The rules of a node's policy.
+// The rules of a node's policy, and the commands that they are compared with.
 #ifndef MUSTER_SERVICES_AGENT_JOBS_COMMAND_RULE_H_
 #define MUSTER_SERVICES_AGENT_JOBS_COMMAND_RULE_H_
 
@@ -16,6 +16,21 @@ namespace muster {
 inline constexpr std::string_view kCollectAction = "collect";
 // Deployments of ad-hoc types. Their operator chooses files and command, and not only parameters.
 inline constexpr std::string_view kAdHocAction = "ad-hoc";
+
+// The properties of a command that the policy checks.
+struct CommandRequest {
+  std::string action;
+  // The name of an operator, or "gateway/NAME"; empty for unsigned actions (collect).
+  std::string signer;
+  std::vector<std::string> argv;
+  std::string image;                   // of a command in a container, or the base of a build
+  std::string repository;              // of a build
+  std::vector<std::string> variables;  // names
+  std::vector<std::string> classes;
+  std::vector<std::string> secrets;  // names such as "prod/db"
+  std::string workspace;             // empty: none
+  std::string network;               // that the type of a deployment requires; empty: none
+};
 
 // The limits of a container.
 struct ContainerLimits {

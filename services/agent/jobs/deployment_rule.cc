@@ -4,15 +4,11 @@
 #include <cstdint>
 #include <optional>
 
-#include "absl/strings/str_cat.h"
-#include "services/common/errors/jobs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/signed_command.h"
 
 namespace muster {
 namespace {
-
-constexpr char kNoNetwork[] = "none";
 
 template <typename T>
 void Lower(const std::optional<T>& limit, T* value) {
@@ -30,14 +26,7 @@ absl::Status ApplyDeployment(const ResolvedDeployment& resolved, const std::stri
   if (resolved.image() != image) {
     return errors::DeploymentImageDiffers(image, resolved.image());
   }
-  if (resolved.type.network == kNoNetwork) {
-    rule->container.network = kNoNetwork;
-  } else if (resolved.type.network != rule->container.network) {
-    return errors::PolicyRefused(
-        absl::StrCat("the type of the deployment requires the network \"", resolved.type.network,
-                     "\", and the rule of the policy that admits its image has the network \"",
-                     rule->container.network, "\""));
-  }
+  if (resolved.type.network == kNoNetwork) rule->container.network = kNoNetwork;
   const TemplateLimits& limits = resolved.limits;
   Lower(limits.memory, &rule->container.memory);
   Lower(limits.processes, &rule->container.processes);

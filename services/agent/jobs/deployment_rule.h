@@ -14,10 +14,12 @@ namespace muster {
 // Returns the action that the policy checks for a deployment: "deployment" or "ad-hoc".
 std::string_view ActionOf(const TypeDocument& type);
 
+// The network of a type without one.
+inline constexpr std::string_view kNoNetwork = "none";
+
 // Lowers the limits of the rule that admits a deployment to those of its documents. A type without
-// a network gets none, also if the rule has one. INVALID_ARGUMENT (INVALID_DOCUMENT: `image` is not
-// that of the type) or PERMISSION_DENIED (POLICY_REFUSED: the type requires another network than
-// that of the rule).
+// a network gets none, also if the rule has one; another type has that of the rule, which the
+// policy has compared. INVALID_ARGUMENT (INVALID_DOCUMENT: `image` is not that of the type).
 absl::Status ApplyDeployment(const ResolvedDeployment& resolved, const std::string& image,
                              CommandRule* rule);
 

@@ -10,7 +10,8 @@ namespace muster {
 namespace {
 
 std::string TimeLimitText(const JobPlan& plan) {
-  return absl::FormatDuration(absl::Ceil(plan.time_limit, absl::Milliseconds(100)));
+  const absl::Duration limit = std::max(plan.stated_limit, plan.time_limit);
+  return absl::FormatDuration(absl::Ceil(limit, absl::Milliseconds(100)));
 }
 
 }  // namespace

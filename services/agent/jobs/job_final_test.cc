@@ -23,6 +23,13 @@ TEST(JobFinalTest, TimeLimitOfABuildNamesTheBuild) {
             "it ran for longer than 20s");
 }
 
+TEST(JobFinalTest, LimitThatTheOperatorSetIsNamed) {
+  JobPlan plan = PlanWithLimit(false);
+  plan.time_limit = absl::Seconds(3.92);
+  plan.stated_limit = absl::Seconds(4);
+  EXPECT_EQ(TimeLimitFinal(plan, "").final().detail(), "it ran for longer than 4s");
+}
+
 TEST(JobFinalTest, TimeLimitBeforeTheStartNamesWhatDidNotStart) {
   const absl::Status failure = absl::UnavailableError("no answer");
   const v1::JobRecord build = TimeLimitBeforeStart(PlanWithLimit(true), failure);

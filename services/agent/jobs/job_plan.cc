@@ -24,6 +24,7 @@ JobPlan MakeJobPlan(const v1::JobCommand& command, const Verdict& verdict) {
     plan.environment.push_back(absl::StrCat(variable.name(), "=", variable.value()));
   }
   plan.time_limit = std::min(FromProto(verdict.command.time_limit()), verdict.rule.time_limit);
+  plan.stated_limit = plan.time_limit;
   if (command.has_end_within()) {
     plan.time_limit = std::min(plan.time_limit, FromProto(command.end_within()));
   }

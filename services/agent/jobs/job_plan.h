@@ -19,6 +19,9 @@ struct JobPlan {
   std::string directory;
   std::vector<std::string> environment;  // NAME=value, in addition to those of all jobs
   absl::Duration time_limit;
+  // That of the command and the policy, which messages name: each relay subtracts a little for its
+  // way. Zero: not known.
+  absl::Duration stated_limit;
   int64_t max_output = 0;
   bool keep_output = true;
   // The image and the limits of a container; an empty image for a command on the node.

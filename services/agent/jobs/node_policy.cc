@@ -10,9 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
-#include "nlohmann/json.hpp"
 #include "services/agent/jobs/argument_pattern.h"
+#include "services/agent/jobs/policy_hint.h"
 #include "services/agent/jobs/policy_reader.h"
 #include "services/common/base/errno_error.h"
 #include "services/common/base/secret_file.h"
@@ -42,11 +41,6 @@ bool FitsOne(const std::vector<std::string>& patterns, const std::string& value)
       patterns, [&](const std::string& pattern) { return FitsArgument(pattern, value); });
 }
 
-std::vector<std::string> Quoted(std::vector<std::string> texts) {
-  for (std::string& text : texts) text = absl::StrCat("\"", text, "\"");
-  return texts;
-}
-
 bool IsWithoutPatterns(const std::vector<std::string>& argv) {
   return std::ranges::none_of(argv, [](const std::string& element) {
     return element.find_first_of("*\\") != std::string::npos;
@@ -69,35 +63,6 @@ std::string Show(const std::vector<std::string>& argv) {
     if (shown.size() >= kMaxShownArgv || line_end < argument.size()) return shown + " ...";
   }
   return shown;
-}
-
-// Returns the pattern that fits only this argument.
-std::string PatternOf(const std::string& argument) {
-  return absl::StrReplaceAll(argument, {{"*", "\\*"}, {"\\", "\\\\"}});
-}
-
-// Returns the line of a rule that admits this command in any content of the image's name, and no
-// other command.
-std::string NarrowRule(const CommandRequest& request) {
-  const std::string name = request.image.substr(0, request.image.find('@'));
-  const std::string image = name == request.image ? name : absl::StrCat(name, "@sha256:*");
-  std::vector<std::string> argv;
-  size_t size = 0;
-  for (const std::string& argument : request.argv) {
-    // JSON is YAML.
-    argv.push_back(nlohmann::json(PatternOf(argument))
-                       .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    size += argv.back().size();
-  }
-  if (size > kMaxShownArgv) argv = {"the program and its arguments"};
-  // Without the field any command is admitted; a deployment of most types has none, and a build
-  // runs none.
-  const bool is_build = request.action == kBuildAction;
-  const std::string list = is_build ? absl::StrCat(", repositories: [\"", request.repository, "\"]")
-                           : argv.empty() && request.action == kDeploymentAction
-                               ? ""
-                               : absl::StrCat(", argv: [", absl::StrJoin(argv, ", "), "]");
-  return absl::StrCat("- {images: [\"", image, "\"], actions: [", request.action, "]", list, "}");
 }
 
 }  // namespace
@@ -150,13 +115,15 @@ absl::StatusOr<CommandRule> NodePolicy::AllowContainer(const CommandRequest& req
   for (const CommandRule& rule : rules_.containers) {
     if (!Contains(rule.actions, request.action)) continue;
     if (!rule.signers.empty() && !Contains(rule.signers, request.signer)) continue;
-    if (!FitsOne(rule.images, request.image)) continue;
+    if (!MayRun(rule, request)) continue;
     if (is_build && !FitsOne(rule.repositories, request.repository)) continue;
-    // Without argv it is the command of the image. A build runs none.
-    const bool fits_argv = request.argv.empty()
-                               ? is_build || rule.argv.empty() || rule.argv.front() == "**"
-                               : FitsCommand(rule.argv, request.argv);
-    if (!fits_argv) continue;
+    const std::string lacking = NotAdmittedBy(rule, request);
+    if (!lacking.empty()) {
+      const PolicyHint hint = ChangesOf(rule, request);
+      return errors::ContainerNotAdmitted(
+          absl::StrCat("the rule for the image in ", file_, " does not admit ", lacking),
+          hint.place, hint.lines);
+    }
     RETURN_IF_ERROR(CheckExtras(rule, request));
     CommandRule permit = rule;
     permit.argv = request.argv;
@@ -175,30 +142,8 @@ absl::Status NodePolicy::RefuseContainer(const CommandRequest& request) const {
   absl::StrAppend(&why, "the image ", request.image);
   if (is_build) absl::StrAppend(&why, " for ", request.repository);
   absl::StrAppend(&why, " (action ", request.action, ", ", request.signer, ")");
-  const std::string repository = absl::StrCat("\"", request.repository, "\"");
-  for (const CommandRule& rule : rules_.containers) {
-    const auto image = std::ranges::find_if(rule.images, [&](const std::string& pattern) {
-      return FitsArgument(pattern, request.image);
-    });
-    if (image == rule.images.end()) continue;
-    const auto more = [](const std::vector<std::string>& list, const std::string& one) {
-      return absl::StrCat("[", absl::StrJoin(list, ", "), list.empty() ? "" : ", ", one, "]");
-    };
-    const bool has_action = Contains(rule.actions, request.action);
-    const bool has_signer = rule.signers.empty() || Contains(rule.signers, request.signer);
-    const bool has_repository = !is_build || FitsOne(rule.repositories, request.repository);
-    // Another rule admits other commands: this one needs its own.
-    if (has_action && has_signer && has_repository) break;
-    const std::string repositories =
-        absl::StrCat("repositories: ", more(Quoted(rule.repositories), repository));
-    return errors::ContainerNotAdmitted(
-        why, absl::StrCat("in the rule with the image \"", *image, "\""),
-        !has_action   ? absl::StrCat("actions: ", more(rule.actions, request.action),
-                                   has_repository ? "" : ", " + repositories)
-        : !has_signer ? absl::StrCat("signers: ", more(rule.signers, request.signer))
-                      : repositories);
-  }
-  return errors::ContainerNotAdmitted(why, "below containers", NarrowRule(request));
+  const PolicyHint hint = HintFor(rules_.containers, request);
+  return errors::ContainerNotAdmitted(why, hint.place, hint.lines);
 }
 
 absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandRequest& request) const {
@@ -206,23 +151,6 @@ absl::Status NodePolicy::CheckExtras(const CommandRule& rule, const CommandReque
     if (Contains(rule.environment, variable)) continue;
     return errors::PolicyRefused(absl::StrCat("the rule for \"", Show(rule.argv), "\" in ", file_,
                                               " does not admit the variable ", variable));
-  }
-  const auto fits_workspace = [&](const std::string& pattern) {
-    return FitsArgument(pattern, request.workspace);
-  };
-  if (!request.workspace.empty() && std::ranges::none_of(rule.workspaces, fits_workspace)) {
-    return errors::ContainerNotAdmitted(
-        absl::StrCat("the rule with the image \"", rule.images.front(), "\" in ", file_,
-                     " does not admit the workspace ", request.workspace),
-        "in that rule", absl::StrCat("workspaces: [", request.workspace, "]"));
-  }
-  for (const std::string& name : request.secrets) {
-    const auto fits = [&](const std::string& pattern) { return FitsArgument(pattern, name); };
-    if (std::ranges::any_of(rule.secrets, fits)) continue;
-    return errors::ContainerNotAdmitted(
-        absl::StrCat("the rule with the image \"", rule.images.front(), "\" in ", file_,
-                     " does not admit the secret ", name),
-        "in that rule", absl::StrCat("secrets: [", name, "]"));
   }
   for (const std::string& name : request.classes) {
     if (FitsOne(rule.classes, name)) continue;

@@ -44,20 +44,6 @@
 
 namespace muster {
 
-// The properties of a command that the policy checks.
-struct CommandRequest {
-  std::string action;
-  // The name of an operator, or "gateway/NAME"; empty for unsigned actions (collect).
-  std::string signer;
-  std::vector<std::string> argv;
-  std::string image;                   // of a command in a container, or the base of a build
-  std::string repository;              // of a build
-  std::vector<std::string> variables;  // names
-  std::vector<std::string> classes;
-  std::vector<std::string> secrets;  // names such as "prod/db"
-  std::string workspace;             // empty: none
-};
-
 // The rules of one file. Immutable; thread-safe.
 class NodePolicy {
  public:
@@ -75,7 +61,7 @@ class NodePolicy {
 
  private:
   absl::StatusOr<CommandRule> AllowContainer(const CommandRequest& request) const;
-  // Names the line that would admit the container, in the first rule that has its image.
+  // Names all lines that would admit the container, in the first rule that may have it.
   absl::Status RefuseContainer(const CommandRequest& request) const;
   // Checks variables and classes of a command against its rule.
   absl::Status CheckExtras(const CommandRule& rule, const CommandRequest& request) const;

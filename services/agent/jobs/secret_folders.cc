@@ -113,10 +113,13 @@ absl::Status SecretFolders::CheckBase() const {
 absl::Status SecretFolders::Create(const std::string& job, const std::string& user,
                                    const v1::SecretValues& values) const {
   ASSIGN_OR_RETURN(const std::string folder, PathOf(job));
-  RETURN_IF_ERROR(CheckBase());
-  RETURN_IF_ERROR(Remove(job));
-  if (absl::Status made = MakeFolderWithMode(folder, S_IRWXU); !made.ok()) {
-    return Unavailable(made);
+  {
+    MutexLock lock(mutex_);
+    RETURN_IF_ERROR(CheckBase());
+    RETURN_IF_ERROR(RemoveUntrusted(folder));
+    if (absl::Status made = MakeFolderWithMode(folder, S_IRWXU); !made.ok()) {
+      return Unavailable(made);
+    }
   }
   const std::optional<UserAndGroup> owner = geteuid() == 0 ? NumbersOf(user) : std::nullopt;
   for (const v1::SecretValues::Value& value : values.values()) {
@@ -149,7 +152,15 @@ absl::StatusOr<v1::SecretValues> SecretFolders::Read(const std::string& job) con
 
 absl::Status SecretFolders::Remove(const std::string& job) const {
   if (base_.empty()) return absl::OkStatus();
-  return RemoveUntrusted(absl::StrCat(base_, "/", job));
+  RETURN_IF_ERROR(RemoveUntrusted(absl::StrCat(base_, "/", job)));
+  RemoveBase();
+  return absl::OkStatus();
+}
+
+// Fails while it has the folder of another job.
+void SecretFolders::RemoveBase() const {
+  MutexLock lock(mutex_);
+  rmdir(base_.c_str());
 }
 
 void SecretFolders::RemoveOthers(absl::FunctionRef<bool(const std::string& job)> in_use) const {
@@ -163,6 +174,7 @@ void SecretFolders::RemoveOthers(absl::FunctionRef<bool(const std::string& job)>
           {{"job", entry.name}, {"folder", base_}, {"error", removed}});
     }
   }
+  RemoveBase();
 }
 
 }  // namespace muster

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/secrets.pb.h"
+#include "services/common/base/mutex.h"
 
 namespace muster {
 
@@ -38,7 +39,7 @@ class SecretFolders {
   // another failure.
   absl::StatusOr<v1::SecretValues> Read(const std::string& job) const;
 
-  // Succeeds if there is none.
+  // Succeeds if there is none. Removes the folder of all jobs with the last one.
   absl::Status Remove(const std::string& job) const;
 
   // Removes the folders of all jobs that are not in use.
@@ -46,7 +47,11 @@ class SecretFolders {
 
  private:
   absl::Status CheckBase() const;
+  // Removes the folder of all jobs if it is empty.
+  void RemoveBase() const;
 
+  // Held while the folder of all jobs is created or removed.
+  mutable Mutex mutex_;
   std::string base_;  // of all jobs; empty: none is possible
   std::string why_;   // none is possible
 };

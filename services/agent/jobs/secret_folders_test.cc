@@ -98,6 +98,22 @@ TEST_F(SecretFoldersTest, FoldersOfOtherJobsAndAgentsAreTold) {
   EXPECT_TRUE(other.Remove("a").ok());
 }
 
+TEST_F(SecretFoldersTest, NothingIsLeftAfterTheLastJob) {
+  ASSERT_TRUE(folders_->Create("a", "", values_).ok());
+  ASSERT_TRUE(folders_->Create("b", "", values_).ok());
+  EXPECT_TRUE(folders_->Remove("a").ok());
+  EXPECT_EQ(folders_->Read("b")->values_size(), 1);
+  EXPECT_TRUE(folders_->Remove("b").ok());
+  EXPECT_TRUE(fs::is_empty(memory_));
+  ASSERT_TRUE(folders_->Create("a", "", values_).ok()) << "it is created again";
+  folders_->RemoveOthers([](const std::string&) { return false; });
+  EXPECT_TRUE(fs::is_empty(memory_));
+  // A killed agent left it.
+  ASSERT_EQ(mkdir(fs::path(PathOf("a")).parent_path().c_str(), 0700), 0);
+  folders_->RemoveOthers([](const std::string&) { return false; });
+  EXPECT_TRUE(fs::is_empty(memory_));
+}
+
 TEST_F(SecretFoldersTest, DiskIsRefused) {
   const SecretFolders disk("/agent", "n1", {"/proc", "/missing"});
   const absl::Status status = disk.PathOf("a").status();

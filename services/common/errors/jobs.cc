@@ -62,7 +62,7 @@ absl::Status CommandRefused(std::string_view why) {
 absl::Status NotADeployment(std::string_view job) {
   return MakeError(absl::StatusCode::kPermissionDenied, "NOT_A_DEPLOYMENT",
                    absl::StrCat("job ", ToAbsl(job), " is not the job of a deployment: the jobs service may not cancel it"),
-                   "Cancel it as an operator: muster job cancel.");
+                   absl::StrCat("Cancel it as an operator: muster job cancel ", ToAbsl(job), "."));
 }
 
 absl::Status InvalidCancellation(std::string_view why) {
@@ -152,8 +152,8 @@ absl::Status PolicyRefused(std::string_view why) {
 
 absl::Status ContainerNotAdmitted(std::string_view why, std::string_view place, std::string_view line) {
   return MakeError(absl::StatusCode::kPermissionDenied, "POLICY_REFUSED",
-                   absl::StrCat(ToAbsl(why), "; missing ", ToAbsl(place), ": ", ToAbsl(line)),
-                   "Correct the policy file on the node if the node is to run this image: the message names the line. docs/agent.md describes it.");
+                   absl::StrCat(ToAbsl(why), "; ", ToAbsl(place), ": ", ToAbsl(line)),
+                   "Correct the policy file on the node if the node is to run this image: the message names the lines, each of which replaces the line of its field. docs/agent.md describes it.");
 }
 
 absl::Status PluginNotAdmitted(std::string_view why) {
@@ -323,10 +323,10 @@ std::string_view OutcomeNextStep(std::string_view reason) {
     return "Check on the node what the command has done, and whether the node is attached: muster node show NAME.";
   }
   if (reason == "JOB_OUTCOME_UNKNOWN") {
-    return "Correct the name, which `muster nodes` lists. On a new machine run muster node join, then muster agent attach; on a known one start its agent.";
+    return "Choose a name of the kind `node` in `muster nodes`. On a new machine run muster node join, then muster agent attach; on one that has joined start its agent.";
   }
   if (reason == "JOB_OUTCOME_UNREACHABLE") {
-    return "Read why: muster node show NAME. Start the agent of the node, or let the command wait longer: --ttl.";
+    return "Start the agent of the node, or let the command wait longer: --ttl. `muster node show NAME` prints since when it is not attached.";
   }
   if (reason == "MACHINE_RESTARTED") {
     return "Check on the node what the command has done before you submit it again.";

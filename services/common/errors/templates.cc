@@ -144,7 +144,7 @@ absl::Status TooManyDeployments(std::string_view whose, int64_t limit) {
 absl::Status DeploymentNotEnded(std::string_view deployment) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "DEPLOYMENT_NOT_ENDED",
                    absl::StrCat("deployment ", ToAbsl(deployment), " has not ended"),
-                   "Wait until it has ended (muster deployment show), or cancel it: muster deployment cancel.");
+                   absl::StrCat("Wait until it has ended (muster deployment show ", ToAbsl(deployment), "), or cancel it: muster deployment cancel ", ToAbsl(deployment), "."));
 }
 
 absl::Status NotRetriable(std::string_view deployment, std::string_view why) {
@@ -180,7 +180,7 @@ absl::Status DestroyedNotRetriable(std::string_view deployment, std::string_view
 absl::Status DestructionNotRetriable(std::string_view deployment, std::string_view destroys) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_RETRIABLE",
                    absl::StrCat("deployment ", ToAbsl(deployment), " destroys deployment ", ToAbsl(destroys), ", and is not tried again itself"),
-                   absl::StrCat("Destroy ", ToAbsl(destroys), " again: muster deployment destroy."));
+                   absl::StrCat("Destroy ", ToAbsl(destroys), " again: muster deployment destroy ", ToAbsl(destroys), "."));
 }
 
 absl::Status BuildNotRetriable(std::string_view deployment) {
@@ -195,10 +195,16 @@ absl::Status NotConformant(std::string_view problem) {
                    "Run the probes there: muster conformance run. `muster conformance show NODE` prints what differs. --skip-conformance deploys without the check.");
 }
 
+absl::Status BaselineNeedsNodes() {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_CONFORMANT",
+                   "the baseline of conformance does not admit a deployment for all nodes",
+                   "Name the nodes: --node, --nodes-file or --label. --skip-conformance deploys on all nodes without the check.");
+}
+
 absl::Status NoConformanceReport(std::string_view node) {
   return MakeError(absl::StatusCode::kNotFound, "NO_CONFORMANCE_REPORT",
                    absl::StrCat("node ", ToAbsl(node), " has no report of conformance"),
-                   absl::StrCat("Run the probes there: muster conformance run --node ", ToAbsl(node), "."));
+                   absl::StrCat("Check the name (muster nodes), then run the probes on the node: muster conformance run --node ", ToAbsl(node), "."));
 }
 
 absl::Status NoBaseline() {
@@ -246,7 +252,7 @@ absl::Status DestroyActionNotDestroyed(std::string_view deployment) {
 absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view by) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "DEPLOYMENT_DESTROYED",
                    absl::StrCat("deployment ", ToAbsl(deployment), " is destroyed already, by deployment ", ToAbsl(by)),
-                   "Show the destruction: muster deployment show.");
+                   absl::StrCat("Show the destruction: muster deployment show ", ToAbsl(by), "."));
 }
 
 absl::Status CommandNotKept(std::string_view deployment) {
@@ -259,6 +265,18 @@ absl::Status InvalidSecrets(std::string_view problem) {
   return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SECRETS",
                    absl::StrCat("invalid secrets: ", ToAbsl(problem)),
                    "Correct the secrets: `muster deploy --secret NAME=SECRET`, with the names in the document of the type or template.");
+}
+
+absl::Status InvalidSecretValue(std::string_view problem) {
+  return MakeError(absl::StatusCode::kInvalidArgument, "INVALID_SECRETS",
+                   absl::StrCat("invalid secret: ", ToAbsl(problem)),
+                   "Correct the name or the value, and store it: muster secret put NAME --file FILE.");
+}
+
+absl::Status SecretOfSourceNotFound(std::string_view why) {
+  return MakeError(absl::StatusCode::kNotFound, "SECRET_NOT_FOUND",
+                   why,
+                   "The deployment names this version, and the number of a deleted version is never used again. Create a new deployment, which has the newest version: muster deploy. If there is none, store one first: muster secret put NAME --file FILE.");
 }
 
 absl::Status SecretNotFound(std::string_view secret) {

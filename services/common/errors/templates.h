@@ -73,6 +73,8 @@ absl::Status DestructionNotRetriable(std::string_view deployment, std::string_vi
 absl::Status BuildNotRetriable(std::string_view deployment);
 // FAILED_PRECONDITION, NOT_CONFORMANT.
 absl::Status NotConformant(std::string_view problem);
+// FAILED_PRECONDITION, NOT_CONFORMANT.
+absl::Status BaselineNeedsNodes();
 // NOT_FOUND, NO_CONFORMANCE_REPORT.
 absl::Status NoConformanceReport(std::string_view node);
 // NOT_FOUND, NO_BASELINE.
@@ -95,6 +97,10 @@ absl::Status DeploymentDestroyed(std::string_view deployment, std::string_view b
 absl::Status CommandNotKept(std::string_view deployment);
 // INVALID_ARGUMENT, INVALID_SECRETS.
 absl::Status InvalidSecrets(std::string_view problem);
+// INVALID_ARGUMENT, INVALID_SECRETS.
+absl::Status InvalidSecretValue(std::string_view problem);
+// NOT_FOUND, SECRET_NOT_FOUND.
+absl::Status SecretOfSourceNotFound(std::string_view why);
 // NOT_FOUND, SECRET_NOT_FOUND.
 absl::Status SecretNotFound(std::string_view secret);
 // RESOURCE_EXHAUSTED, TOO_MANY_SECRETS.

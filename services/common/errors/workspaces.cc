@@ -38,6 +38,12 @@ absl::Status WorkspaceSuspect(std::string_view workspace, std::string_view deplo
                    absl::StrCat("Wait until its node is reachable again and has saved the workspace. If it never will be, keep the newest stored version: muster workspace unlock ", ToAbsl(workspace), " --deployment ", ToAbsl(deployment), "."));
 }
 
+absl::Status WorkspaceOfOther(std::string_view workspace, std::string_view deployment, std::string_view named) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_IN_USE",
+                   absl::StrCat("deployment ", ToAbsl(deployment), " has the workspace \"", ToAbsl(workspace), "\", not ", ToAbsl(named)),
+                   absl::StrCat("Look at it: muster workspace show ", ToAbsl(workspace), ". To take it from that one: muster workspace unlock ", ToAbsl(workspace), " --deployment ", ToAbsl(deployment), "."));
+}
+
 absl::Status WorkspaceChanged(std::string_view workspace, int64_t named, int64_t latest) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_CHANGED",
                    absl::StrCat("the command names version ", named, " of workspace \"", ToAbsl(workspace), "\", and the newest one is ", latest),

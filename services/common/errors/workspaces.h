@@ -21,6 +21,8 @@ absl::Status WorkspaceVersionNotFound(std::string_view workspace, int64_t versio
 absl::Status WorkspaceInUse(std::string_view workspace, std::string_view deployment, std::string_view since);
 // FAILED_PRECONDITION, WORKSPACE_SUSPECT.
 absl::Status WorkspaceSuspect(std::string_view workspace, std::string_view deployment, std::string_view why);
+// FAILED_PRECONDITION, WORKSPACE_IN_USE.
+absl::Status WorkspaceOfOther(std::string_view workspace, std::string_view deployment, std::string_view named);
 // FAILED_PRECONDITION, WORKSPACE_CHANGED.
 absl::Status WorkspaceChanged(std::string_view workspace, int64_t named, int64_t latest);
 // RESOURCE_EXHAUSTED, TOO_MANY_WORKSPACES.

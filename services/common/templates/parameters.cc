@@ -1,6 +1,7 @@
 #include "services/common/templates/parameters.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -239,13 +240,17 @@ std::map<std::string, ResolvedValue> ResolveParameters(const MergedParameters& p
       if (parameter.required) mistakes->push_back(absl::StrCat(name, ": a value is required"));
       continue;
     }
-    for (const Parameter* spec : parameter.specs) {
-      for (std::string& fault : spec->schema.Validate(result.value, name)) {
-        if (parameter.sensitive)
-          fault = absl::StrCat(name, ": the schema does not admit the value");
-        // The schema of a template repeats the bounds of that of its type.
-        if (std::ranges::find(*mistakes, fault) == mistakes->end()) mistakes->push_back(fault);
+    // The schema of a template is narrower than that of its type, and comes last: what it refuses
+    // is not reported again with the wider bounds.
+    for (const Parameter* spec : parameter.specs | std::views::reverse) {
+      const std::vector<std::string> faults = spec->schema.Validate(result.value, name);
+      if (faults.empty()) continue;
+      if (parameter.sensitive) {
+        mistakes->push_back(absl::StrCat(name, ": the schema does not admit the value"));
+      } else {
+        mistakes->insert(mistakes->end(), faults.begin(), faults.end());
       }
+      break;
     }
     resolved.emplace(name, std::move(result));
   }

@@ -104,15 +104,19 @@ absl::StatusOr<ResolvedDeployment> ResolveDeployment(const v1::Command::Deployme
     return errors::InvalidAction(deployment.action(), absl::StrJoin(resolved.type.actions, ", "));
   }
   RETURN_IF_ERROR(CheckFilesOf(deployment, resolved.type));
-  RETURN_IF_ERROR(CheckSecrets(
+  const absl::Status secrets = CheckSecrets(
       MergeSecrets(resolved.type.secrets,
                    resolved.own ? resolved.own->secrets : std::vector<SecretDeclaration>()),
-      deployment.secrets()));
+      deployment.secrets());
   if (deployment.has_workspace()) RETURN_IF_ERROR(CheckWorkspace(deployment.workspace()));
   ASSIGN_OR_RETURN(const auto values, ReadParameterValues(deployment.parameters()));
   std::vector<std::string> mistakes;
   resolved.parameters = ResolveParameters(merged, values, &mistakes);
-  if (!mistakes.empty()) return errors::InvalidParameters(absl::StrJoin(mistakes, "\n"));
+  if (!mistakes.empty()) {
+    if (!secrets.ok()) mistakes.emplace_back(secrets.message());
+    return errors::InvalidParameters(absl::StrJoin(mistakes, "\n"));
+  }
+  RETURN_IF_ERROR(secrets);
   resolved.limits = LimitsOf(resolved);
   resolved.action = deployment.action();
   return resolved;

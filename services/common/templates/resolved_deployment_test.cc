@@ -107,6 +107,10 @@ TEST(ResolvedDeploymentTest, SecretsAreThoseThatBothDocumentsDeclare) {
   deployment.mutable_type_document()->append("secrets: {db: {}}\n");
   deployment.mutable_template_document()->append("secrets: {db: {required: true}, api: {}}\n");
   ExpectRefused(deployment, "INVALID_SECRETS", "db: is required");
+  v1::Command::Deployment with_mistake = deployment;
+  with_mistake.set_parameters(R"({"regoin": "eu"})");
+  ExpectRefused(with_mistake, "INVALID_PARAMETERS", "regoin: no such parameter");
+  ExpectRefused(with_mistake, "INVALID_PARAMETERS", "db: is required");
   auto& secret = *deployment.add_secrets();
   secret.set_name("db");
   secret.set_secret("prod/db");

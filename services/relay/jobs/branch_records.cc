@@ -53,7 +53,8 @@ std::vector<v1::JobRecord> BranchRecords::OfRelays(const std::map<std::string, b
         Branch(!attached, static_cast<size_t>(open->second),
                attached ? absl::StrCat("relay ", relay, " is attached again")
                         : absl::StrCat("relay ", relay, " is not attached any more; ", open->second,
-                                       " of its nodes have not finished"));
+                                       open->second == 1 ? " of its nodes has not finished"
+                                                         : " of its nodes have not finished"));
     branch.set_relay(relay);
     Add(std::move(branch), now, made);
   }

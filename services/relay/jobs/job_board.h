@@ -60,8 +60,8 @@ class JobBoard : public RecordSink {
     int64_t max_kept = 10'000;                       // finished jobs
     // With those of which only the records are kept that the audit log lacks.
     int64_t max_unaudited = 20'000;
-    // Returns why targets are unknown, from the register of nodes. Omits nodes that may attach,
-    // and those for which the register did not answer in time. Blocks; null: not asked.
+    // Returns why targets are unknown, from the register of nodes; empty for those that may attach.
+    // Omits those for which the register did not answer in time. Blocks; null: not asked.
     std::function<RunningJob::Explanations(const std::vector<std::string>& nodes)> explain;
     // Verifies the signature of a final record (VerifyFinal); null: not verified.
     std::function<absl::Status(const v1::JobRecord& final)> verify;

@@ -1,5 +1,6 @@
 #include "services/relay/jobs/job_board.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -17,6 +18,8 @@
 namespace muster {
 namespace {
 
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
 using testing::Root;
 
 TEST(JobBoardTest, RegisterExplainsAnUnknownTarget) {
@@ -24,9 +27,28 @@ TEST(JobBoardTest, RegisterExplainsAnUnknownTarget) {
   Root root(disk);
   EXPECT_EQ(root.DetailsOf(disk, "j1", {"n1", "revoked", "away"}),
             (std::vector<std::string>{
-                "away: no node of this name is attached, or was within the last week",
+                "away: no node of this name is attached, or was within the last week; if it has "
+                "joined, start its agent",
                 "revoked: it was revoked"}));
   EXPECT_EQ(root.looked_up, (std::vector<std::string>{"away", "revoked"}));
+}
+
+TEST(JobBoardTest, CommandWaitsForAJoinedNodeThatHasNotAttachedYet) {
+  SimulatedDisk disk;
+  Root root(disk);
+  EXPECT_THAT(root.DetailsOf(disk, "j1", {"joined"}), IsEmpty());
+  EXPECT_THAT(Root::Sent(*root.Reattach("joined")), ElementsAre("command joined"));
+  root.Detach("joined");
+}
+
+TEST(JobBoardTest, JoinedNodeThatDoesNotAttachIsUnreachable) {
+  SimulatedDisk disk;
+  Root root(disk);
+  EXPECT_THAT(root.DetailsOf(disk, "j1", {"joined"}), IsEmpty());
+  root.Advance(absl::Minutes(1));
+  EXPECT_THAT(root.DetailsOf(disk, "j1"),
+              ElementsAre("joined: it was not reachable while the command waited for it"));
+  EXPECT_TRUE(root.HasEnded("j1"));
 }
 
 TEST(JobBoardTest, JobThatIsCreatedDuringTheLookupOfASecondSubmissionIsReturned) {

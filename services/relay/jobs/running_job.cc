@@ -19,7 +19,8 @@ bool IsPermanent(const absl::Status& status) {
   return reason == "JOURNAL_FULL" || reason == "JOURNAL_RECORD_SIZE";
 }
 
-// Returns why no command can be sent to a target; empty for a node of the topology.
+// Returns why no command can be sent to a target; empty for a node of the topology, and for one
+// that may attach while the command waits for it.
 std::string WhyUnknown(const TopologyView& topology, const RunningJob::Explanations& explanations,
                        std::string_view node) {
   const auto entry = topology.Find(node);
@@ -29,7 +30,8 @@ std::string WhyUnknown(const TopologyView& topology, const RunningJob::Explanati
   if (entry) return "";
   const auto explained = explanations.find(node);
   return explained == explanations.end()
-             ? "no node of this name is attached, or was within the last week"
+             ? "no node of this name is attached, or was within the last week; if it has joined, "
+               "start its agent"
              : explained->second;
 }
 

@@ -42,7 +42,7 @@ class RunningJob {
     const Clock& clock;
   };
 
-  // Why the fleet has no node of a name.
+  // Why the fleet has no node of a name; empty for a node that has joined, and may attach.
   using Explanations = std::map<std::string, std::string, std::less<>>;
 
   // `has_late_records`: an earlier process stored records of this late job, and did not end it.

@@ -32,7 +32,7 @@ class Root {
     options.explain = [this](const std::vector<std::string>& nodes) {
       if (on_lookup) std::exchange(on_lookup, nullptr)();
       looked_up = nodes;
-      return RunningJob::Explanations{{"revoked", "it was revoked"}};
+      return RunningJob::Explanations{{"revoked", "it was revoked"}, {"joined", ""}};
     };
     auto board = JobBoard::Open(std::move(options),
                                 {disk, topology_, dispatcher_, clock_, clock_, executor_, late_});

@@ -135,7 +135,8 @@ const (
 	JobOutcome_JOB_OUTCOME_UNSPECIFIED JobOutcome = 0
 	// The command exited; `exit_code` or `signal` is set.
 	JobOutcome_JOB_OUTCOME_EXITED JobOutcome = 1
-	// No node of this name is attached, or was within the last week.
+	// The fleet has no node of this name, or it is a relay. The root relay asks about 16 nodes of a job:
+	// others that were not attached within the last week have this outcome, too.
 	JobOutcome_JOB_OUTCOME_UNKNOWN JobOutcome = 2
 	// The node was not reachable while the command waited for it. The command was never sent towards it.
 	JobOutcome_JOB_OUTCOME_UNREACHABLE JobOutcome = 3
