@@ -1,8 +1,8 @@
 #include "cli/rpc/deployment_client.h"
 
-#include <algorithm>
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
