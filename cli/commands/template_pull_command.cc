@@ -282,10 +282,8 @@ Json VersionsOf(const std::map<std::string, BundleDocument>& documents) {
   return json;
 }
 
-// Returns "1 type" or "2 types".
-template <typename Items>
-std::string CountOf(const Items& items, const char* noun) {
-  return absl::StrCat(items.size(), " ", noun, items.size() == 1 ? "" : "s");
+std::string CountOf(size_t count, const char* noun) {
+  return absl::StrCat(count, " ", noun, count == 1 ? "" : "s");
 }
 
 absl::Status Check(const PullArguments& arguments) {
@@ -343,21 +341,22 @@ absl::StatusOr<int> Pull(Console& console, const CommandLine& line,
     return kExitInterrupted;
   }
   RETURN_IF_ERROR(status);
-  const Documents& documents = puller.documents();
+  const auto& [types, templates] = puller.documents();
   if (line.json) {
     Json images = Json::array();
     for (const auto& [name, image] : puller.images()) images.push_back(name);
     console.out << Dump({{"bundle", arguments.bundle},
                          {"bytes", puller.bytes()},
-                         {"types", VersionsOf(documents.types)},
-                         {"templates", VersionsOf(documents.templates)},
+                         {"types", VersionsOf(types)},
+                         {"templates", VersionsOf(templates)},
                          {"images", std::move(images)}});
   }
-  PrintMessage(console,
-               absl::StrCat(arguments.bundle, " has ", CountOf(documents.types, "type"), ", ",
-                            CountOf(documents.templates, "template"), " and ",
-                            CountOf(puller.images(), "image"), " (", HumanSize(puller.bytes()),
-                            ").\nAt the site: muster template push --bundle ", arguments.bundle));
+  PrintMessage(
+      console,
+      absl::StrCat(arguments.bundle, " has ", CountOf(types.size(), "type"), ", ",
+                   CountOf(templates.size(), "template"), " and ",
+                   CountOf(puller.images().size(), "image"), " (", HumanSize(puller.bytes()),
+                   ").\nAt the site: muster template push --bundle ", arguments.bundle));
   return kExitOk;
 }
 

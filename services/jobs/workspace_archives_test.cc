@@ -262,15 +262,12 @@ TEST_F(WorkspaceArchivesTest, SweepDoesNotWaitForAnUpload) {
   const auto report = Report("d1", "archive");
   std::atomic<bool> writes = false;
   std::atomic<bool> released = false;
-  std::thread writer([&] {
-    EXPECT_TRUE(database_
-                    ->Write([&](sqlite::Connection&) {
-                      writes = true;
-                      EXPECT_TRUE(testing::Await([&] { return released.load(); }));
-                      return absl::OkStatus();
-                    })
-                    .ok());
-  });
+  const auto hold = [&](sqlite::Connection&) {
+    writes = true;
+    EXPECT_TRUE(testing::Await([&] { return released.load(); }));
+    return absl::OkStatus();
+  };
+  std::thread writer([&] { EXPECT_TRUE(database_->Write(hold).ok()); });
   EXPECT_TRUE(testing::Await([&] { return writes.load(); }));
   std::thread upload([&] { EXPECT_TRUE(SavePart(report, "archive", 0)->saved()); });
   EXPECT_TRUE(testing::Await([&] { return database_->waiting() > 0; }));

@@ -169,46 +169,6 @@ func (d deploying) shell(line string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// enter sets the text of an input or the choice of a list, as a person does.
-func (p *page) enter(id, value string) {
-	p.t.Helper()
-	p.untilShown("#" + id)
-	script[bool](p, fmt.Sprintf(`(() => {
-		const input = document.getElementById(%q);
-		Object.getOwnPropertyDescriptor(Object.getPrototypeOf(input), "value").set.call(input, %q);
-		input.dispatchEvent(new Event("input", {bubbles: true}));
-		input.dispatchEvent(new Event("change", {bubbles: true}));
-		return input.value === %[2]q;
-	})()`, id, value))
-}
-
-// untilText waits until the visible text of an element, with single spaces, contains another one.
-func (p *page) untilText(selector, want string) {
-	p.t.Helper()
-	p.until(fmt.Sprintf("%s shows %q", selector, want), fmt.Sprintf(`document.querySelector(%q)?.innerText.replace(/\s+/g, " ").includes(%q)`, selector, want))
-}
-
-// has fails unless the visible text of an element, with single spaces, contains all of the others.
-func (p *page) has(selector string, want ...string) {
-	p.t.Helper()
-	text := strings.Join(strings.Fields(p.text(selector)), " ")
-	for _, each := range want {
-		if !strings.Contains(text, each) {
-			p.t.Errorf("%s shows no %q: %q", selector, each, text)
-		}
-	}
-}
-
-// narrow fails unless the page fits the widths of a small phone and of a narrow window.
-func (p *page) narrow() {
-	p.t.Helper()
-	for _, width := range []int64{320, 480} {
-		p.size(width, 640)
-		p.fits()
-	}
-	p.size(1280, 900)
-}
-
 const problems = "[data-test=problems]"
 
 // A template is chosen and its form filled in; the composed command creates the deployment, which is followed to its
