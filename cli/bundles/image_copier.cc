@@ -6,10 +6,12 @@
 #include <fstream>
 #include <system_error>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "services/common/base/clock.h"
 #include "services/common/base/image_reference.h"
 #include "services/common/base/secret_file.h"
@@ -35,8 +37,7 @@ constexpr char kVersionFile[] = "version";
 constexpr char kManifestFile[] = "manifest.json";
 constexpr std::string_view kPlatformSuffix = ".manifest.json";
 constexpr char kCheckRegistry[] =
-    "Check the name, the registry, and the credentials (--authfile). Then run the command again: "
-    "what the registry has is not sent again.";
+    "Check the name, the registry, and the credentials (--authfile). Then run the command again.";
 
 // Docker asks these registries by http too.
 bool IsLocal(const std::string& image) {
@@ -70,6 +71,12 @@ std::string CauseOf(const std::string& text) {
   absl::string_view cause = lines.back();
   const size_t message = cause.find("msg=");
   if (message != absl::string_view::npos) cause.remove_prefix(message + 4);
+  // It is quoted, with quoted names in it.
+  std::string plain;
+  if (absl::ConsumePrefix(&cause, "\"") && absl::ConsumeSuffix(&cause, "\"") &&
+      absl::CUnescape(cause, &plain)) {
+    cause = plain;
+  }
   return std::string(CutUtf8(CleanUtf8(ToStd(cause)), kMaxCause));
 }
 

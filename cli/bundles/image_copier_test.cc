@@ -149,6 +149,13 @@ TEST_F(ImageCopierTest, ImageThatIsLargerThanItsManifestSaysIsRefused) {
   EXPECT_TRUE(fs::is_empty(pulled_));
 }
 
+TEST_F(ImageCopierTest, CauseHasNoEscapedQuotes) {
+  const absl::Status refused =
+      Copier().ReadManifestOf(absl::StrCat("127.0.0.1:1/x@sha256:", std::string(64, 'a'))).status();
+  EXPECT_NE(std::string(refused.message()).find("Get \"http"), std::string::npos) << refused;
+  EXPECT_EQ(std::string(refused.message()).find('\\'), std::string::npos) << refused;
+}
+
 TEST_F(ImageCopierTest, MissingProgramIsNamed) {
   const absl::Status status = Copier({.program = "/none/skopeo"})
                                   .ReadManifestOf("127.0.0.1:1/x@sha256:" + Index())
