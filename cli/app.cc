@@ -99,12 +99,17 @@ std::string ExtraWordError(const CLI::App& command, const std::vector<std::strin
   if (!absl::StartsWith(word, "-") || word != unexpected.front()) {
     return absl::StrCat("unexpected argument \"", Printable(word), "\"");
   }
-  const std::string name = word.substr(0, word.find('='));
+  const std::string option_name = word.substr(0, word.find('='));
+  // Without the dashes, which any two options have in common.
+  const size_t dashes = std::min(option_name.find_first_not_of('-'), option_name.size());
+  const std::string name = option_name.substr(dashes);
   std::vector<std::string> known;
   for (const CLI::Option* option : command.get_options()) {
-    for (const std::string& long_name : option->get_lnames()) known.push_back("--" + long_name);
+    for (const std::string& long_name : option->get_lnames()) known.push_back(long_name);
   }
-  return absl::StrCat("unknown option ", Printable(name), Suggestion(name, known));
+  const std::string suggestion = Suggestion(name, known);
+  return absl::StrCat("unknown option ", Printable(option_name),
+                      absl::StrReplaceAll(suggestion, {{"did you mean ", "did you mean --"}}));
 }
 
 // Returns the fault in the words of this program.

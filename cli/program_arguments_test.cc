@@ -75,6 +75,12 @@ TEST(ProgramTest, UsageErrorNamesTheFaultInOurWords) {
   EXPECT_THAT(error({"stauts"}), HasSubstr("unknown command \"stauts\"; did you mean status?"));
   EXPECT_THAT(error({"runs", "--limt", "3"}),
               HasSubstr("unknown option --limt; did you mean --limit?"));
+  EXPECT_THAT(error({"deployment", "list", "--on"}), HasSubstr("error: unknown option --on\n"));
+  for (const char* version : {"abc", "0", "-1", "", "1.5", "99999999999999999999"}) {
+    EXPECT_THAT(
+        error({"workspace", "restore", "w", version}),
+        HasSubstr(absl::StrCat("VERSION: \"", version, "\" is not a whole number from 1\n")));
+  }
   EXPECT_THAT(error({"runs", "x"}), HasSubstr("error: unexpected argument \"x\"\n"));
   EXPECT_THAT(error({"runs", "--limit"}), HasSubstr("error: --limit: a value is missing\n"));
   EXPECT_THAT(error({"cancel"}), HasSubstr("error: RUN is required"));

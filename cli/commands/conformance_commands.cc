@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "cli/output/conformance_view.h"
 #include "cli/output/deployment_view.h"
 #include "cli/output/format.h"
+#include "cli/output/job_next_step.h"
+#include "cli/output/job_view.h"
 #include "cli/rpc/attached.h"
 #include "cli/rpc/conformance_client.h"
 #include "cli/rpc/deployment_client.h"
@@ -28,6 +31,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kType = "conformance";
+constexpr int kNodesShown = 10;
 
 struct RunArguments {
   std::string type = kType;
@@ -59,6 +63,32 @@ bool IsInOrder(const v1::NodeConformance& node) {
   return node.state() == v1::CONFORMANCE_STATE_NO_BASELINE
              ? node.status() != "fail"
              : node.state() == v1::CONFORMANCE_STATE_CONFORMANT;
+}
+
+// Prints the nodes of an ended deployment that sent no report, with their outcomes.
+void PrintWithoutReport(Console& console, const v1::Deployment& ended,
+                        const std::vector<v1::NodeConformance>& reports) {
+  std::set<std::string> reported;
+  for (const v1::NodeConformance& report : reports) reported.insert(report.node());
+  const int64_t silent = ended.targets() - static_cast<int64_t>(reports.size());
+  PrintMessage(
+      console,
+      absl::StrCat(silent, " of ", ended.targets(), ended.targets() == 1 ? " node" : " nodes",
+                   " sent no report. Show all: muster deployment show ", ended.deployment()));
+  NextSteps steps;
+  int shown = 0;
+  for (const v1::DeploymentNode& node : ended.nodes()) {
+    if (!node.has_final() || reported.contains(node.node())) continue;
+    steps.Add(node.node(), node.final(), /*in_container=*/true);
+    if (++shown > kNodesShown) continue;
+    const std::string why = FailureText(node.final());
+    PrintMessage(console,
+                 absl::StrCat(Printable(node.node()), ": ",
+                              why.empty() ? "its outputs have no report" : Printable(why)));
+  }
+  for (const std::string& step : steps.Texts(ended.job(), ended.deployment())) {
+    PrintMessage(console, " next: " + step);
+  }
 }
 
 std::string ListJson(const std::vector<v1::NodeConformance>& nodes) {
@@ -112,7 +142,7 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
                                            targets, arguments.run));
   ASSIGN_OR_RETURN(const auto created, deployments->Create(request));
   PrintMessage(console, absl::StrCat("Deployment ", created.deployment(), " of ",
-                                     SubjectOf(created), " is stored."));
+                                     SubjectOf(created), " is created."));
   const auto ended = AwaitEnd(console, *deployments, created.deployment());
   if (Interrupted()) {
     ReportInterrupted(console, created.deployment());
@@ -128,12 +158,7 @@ absl::StatusOr<int> Run(Console& console, const CommandLine& line, const RunArgu
     console.out << ConformanceTable(nodes, absl::Now(), console.width);
   }
   const bool all_reported = static_cast<int64_t>(nodes.size()) == ended->targets();
-  if (!all_reported) {
-    PrintMessage(console, absl::StrCat(ended->targets() - static_cast<int64_t>(nodes.size()),
-                                       " of ", ended->targets(),
-                                       " nodes sent no report. Why: muster deployment show ",
-                                       ended->deployment()));
-  }
+  if (!all_reported) PrintWithoutReport(console, *ended, nodes);
   return all_reported && std::ranges::all_of(nodes, IsInOrder) ? kExitOk : kExitJobFailed;
 }
 
@@ -164,7 +189,7 @@ std::string BaselineText(const v1::ConformanceBaseline& baseline) {
   return absl::StrCat("The baseline is the report of node ", Printable(baseline.node()), " (",
                       Printable(baseline.type()), "). Reports of the last ",
                       HumanDuration(FromProto(baseline.max_age())), " admit their nodes. Set by ",
-                      Printable(baseline.set_by()), " at ",
+                      Printable(ShortName(baseline.set_by())), " at ",
                       HumanTime(FromProto(baseline.set_time()), absl::Now()), ".");
 }
 

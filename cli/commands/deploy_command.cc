@@ -153,7 +153,7 @@ absl::StatusOr<int> Deploy(Console& console, const CommandLine& line,
   };
   const auto request =
       PlannedRequest(context, *client, wanted, place_files, arguments.targets, arguments.run);
-  if (!request.ok() && Interrupted()) return ReportNotCreated(console);
+  if (!request.ok() && Interrupted()) return ReportNotCreated(console, !files.empty());
   RETURN_IF_ERROR(request.status());
   return CreateAndReport(console, line, context, *client, *request, arguments.run);
 }

@@ -77,21 +77,20 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line,
     PrintMessage(console, "There are no deployments. Create one: muster deploy --help");
     return kExitOk;
   }
-  Table table({{"DEPLOYMENT"},
-               {"TEMPLATE OR TYPE"},
-               {"ACTION"},
-               {"STATE"},
-               {"CREATED"},
-               {"BY"},
-               {"SUCCEEDED"}});
+  Table table(
+      {{"DEPLOYMENT"}, {"ACTION"}, {"STATE"}, {"CREATED"}, {"BY"}, {"NODES"}, {"TEMPLATE"}});
   for (const v1::Deployment& deployment : list.deployments()) {
-    table.AddRow({deployment.deployment().substr(0, kShownDigits), SubjectOf(deployment),
-                  deployment.action(), StateWord(deployment.state()),
-                  HumanTime(FromProto(deployment.create_time()), absl::Now()),
-                  ShortName(deployment.created_by()),
-                  absl::StrCat(deployment.succeeded(), "/", deployment.targets())});
+    table.AddRow(
+        {deployment.deployment().substr(0, kShownDigits), deployment.action(),
+         StateWord(deployment.state()), HumanTime(FromProto(deployment.create_time()), absl::Now()),
+         ShortName(deployment.created_by()),
+         absl::StrCat(deployment.succeeded(), "/", deployment.targets()), SubjectOf(deployment)});
   }
   console.out << table.Render(console.width);
+  if (!list.next_page_token().empty()) {
+    PrintMessage(console, absl::StrCat("These are the newest ", list.deployments_size(),
+                                       ". List more: --limit N"));
+  }
   return kExitOk;
 }
 
@@ -174,15 +173,19 @@ absl::StatusOr<int> Logs(Console& console, const CommandLine& line,
                          const DeploymentArguments& arguments) {
   CatchInterrupts();
   ASSIGN_OR_RETURN(const auto clients, OpenClients(line));
-  ASSIGN_OR_RETURN(const auto deployment, Find(*clients.deployments, arguments.deployment));
+  ASSIGN_OR_RETURN(auto deployment, Find(*clients.deployments, arguments.deployment));
   if (deployment.state() == v1::DEPLOYMENT_STATE_PENDING) {
     PrintMessage(console, "The deployment is pending: it has no output yet.");
     return kExitOk;
   }
-  return PrintLogs(console, line.json, *clients.jobs, deployment.job(), arguments.logs,
+  NameSilentNodes(clients.context, &deployment);
+  return PrintLogs(console, line.json, clients.context, *clients.jobs, deployment.job(),
+                   arguments.logs,
+                   {deployment.silent_nodes().begin(), deployment.silent_nodes().end()},
                    {.noun = "deployment",
                     .command = absl::StrCat("muster deployment logs -f ", deployment.deployment()),
-                    .list = absl::StrCat("muster deployment show ", deployment.deployment())});
+                    .list = absl::StrCat("muster deployment show ", deployment.deployment()),
+                    .cancel = absl::StrCat("muster deployment cancel ", deployment.deployment())});
 }
 
 absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
@@ -191,7 +194,10 @@ absl::StatusOr<int> Cancel(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto id, clients.deployments->Resolve(arguments.deployment));
   ASSIGN_OR_RETURN(const auto before, clients.deployments->GetWithoutNodes(id));
   ASSIGN_OR_RETURN(const auto after, clients.deployments->Cancel(id));
-  if (line.json) console.out << Dump(ToJson(after));
+  if (line.json) {
+    ASSIGN_OR_RETURN(const auto shown, clients.deployments->Get(id));
+    console.out << Dump(ToJson(shown));
+  }
   const std::string subject = absl::StrCat("Deployment ", id);
   if (HasEnded(before)) {
     PrintMessage(console,
@@ -243,6 +249,8 @@ void AddDeploymentCommands(CommandLine& line) {
   CLI::App& list = AddOne(line, group,
                           {.name = "list",
                            .summary = "List the newest deployments",
+                           .details = "NODES: on how many it succeeded, of all. TEMPLATE is the "
+                                      "type if a type was deployed alone.",
                            .example = "muster deployment list"},
                           arguments, List);
   CLI::Option* limit = list.add_option("--limit", arguments->limit,

@@ -54,7 +54,7 @@ absl::Status Upload(Console& console, const OperatorContext& context,
 
 absl::StatusOr<std::vector<LocalFile>> ReadDeploymentFiles(const std::string& path) {
   auto files = Read(path);
-  if (!files.ok()) return AsUsageError(files.status());
+  if (absl::IsInvalidArgument(files.status())) return AsUsageError(files.status());
   return files;
 }
 

@@ -31,9 +31,9 @@ class DeploymentFilesTest : public ::testing::Test {
     std::ofstream(absl::StrCat(folder_, "/", name), std::ios::binary) << content;
   }
 
-  void ExpectRefused(const std::string& path, const std::string& why) const {
+  void ExpectRefused(const std::string& path, const std::string& why, int code = kExitUsage) const {
     const absl::Status status = ReadDeploymentFiles(path).status();
-    EXPECT_EQ(ExitCodeOf(status), kExitUsage);
+    EXPECT_EQ(ExitCodeOf(status), code);
     EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   }
 
@@ -75,7 +75,7 @@ TEST_F(DeploymentFilesTest, OneFileHasItsName) {
 
 TEST_F(DeploymentFilesTest, WhatIsNoRegularFileIsRefused) {
   ExpectRefused(folder_, "has no files");
-  ExpectRefused(folder_ + "/missing", "No such file");
+  ExpectRefused(folder_ + "/missing", "No such file", kExitError);
   ExpectRefused("/dev/null", "is not a regular file");
   fs::create_symlink("/etc/passwd", folder_ + "/roles/link");
   ExpectRefused(folder_, "\"roles/link\" is a symbolic link");

@@ -217,16 +217,18 @@ absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& clie
   return client.Get(deployment);
 }
 
-void ReportInterrupted(Console& console, const std::string& deployment) {
+void ReportInterrupted(Console& console, const std::string& deployment, std::string_view noun) {
   PrintMessage(console,
-               absl::StrCat("\nThe deployment continues. Show it: muster deployment show ",
+               absl::StrCat("\nThe ", ToAbsl(noun), " continues. Show it: muster deployment show ",
                             deployment, "\nCancel it: muster deployment cancel ", deployment));
 }
 
-int ReportNotCreated(Console& console) {
+int ReportNotCreated(Console& console, bool has_files) {
   PrintMessage(console,
-               "\nInterrupted: nothing was deployed or built. Run the same command again: it "
-               "continues the upload of files.");
+               absl::StrCat("\nInterrupted: nothing was deployed or built.",
+                            has_files ? " Run the same command again: it continues the upload of "
+                                        "files."
+                                      : ""));
   return kExitInterrupted;
 }
 
@@ -249,11 +251,11 @@ absl::StatusOr<int> CreateAndReport(Console& console, const CommandLine& line,
   }
   PrintMessage(console,
                absl::StrCat(created.has_build() ? "Build " : "Deployment ", created.deployment(),
-                            " of ", SubjectOf(created), " is stored."));
+                            " of ", SubjectOf(created), " is created."));
   const std::vector<std::string> nodes(request.nodes().begin(), request.nodes().end());
   const auto ended = Follow(console, context, client, created, nodes, arguments, line.json);
   if (Interrupted()) {
-    ReportInterrupted(console, created.deployment());
+    ReportInterrupted(console, created.deployment(), created.has_build() ? "build" : "deployment");
     return kExitInterrupted;
   }
   RETURN_IF_ERROR(ended.status());

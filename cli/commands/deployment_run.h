@@ -69,12 +69,13 @@ absl::StatusOr<v1::CreateDeploymentRequest> PlannedRequest(const OperatorContext
 absl::StatusOr<v1::Deployment> AwaitEnd(Console& console, DeploymentClient& client,
                                         const std::string& deployment);
 
-// Prints how to continue with a deployment after an interrupt.
-void ReportInterrupted(Console& console, const std::string& deployment);
+// Prints how to continue with a deployment after an interrupt. `noun`: "build", or "deployment".
+void ReportInterrupted(Console& console, const std::string& deployment,
+                       std::string_view noun = "deployment");
 
 // Prints that an interrupt came before the deployment or build was sent, and how to continue.
-// Returns the exit code.
-int ReportNotCreated(Console& console);
+// `has_files`: some may be uploaded. Returns the exit code.
+int ReportNotCreated(Console& console, bool has_files);
 
 // Creates the deployment, and prints its id. With --wait it prints the output and the outcome
 // instead. Returns the exit code.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -154,13 +153,11 @@ Table JobTable(const v1::Job& job, const std::string& subject,
   if (failed > kFailuresShown) {
     table.AddRow({"", absl::StrCat("and ", failed - kFailuresShown, " more nodes")});
   }
-  std::set<std::string> steps;
+  NextSteps steps;
   for (const v1::JobRecord& record : finals) {
-    steps.insert(NextStepAfter(record.final(), !job.image().empty()));
+    steps.Add(record.node(), record.final(), !job.image().empty());
   }
-  for (const std::string& step : steps) {
-    if (!step.empty()) table.AddRow({"next", step});
-  }
+  for (const std::string& step : steps.Texts(job.job())) table.AddRow({"next", step});
   return table;
 }
 
@@ -186,12 +183,14 @@ absl::StatusOr<int> Show(Console& console, const CommandLine& line, const JobArg
 
 absl::StatusOr<int> Logs(Console& console, const CommandLine& line, const JobArguments& arguments) {
   CatchInterrupts();
-  ASSIGN_OR_RETURN(const auto client, OpenJobs(line));
-  ASSIGN_OR_RETURN(const auto id, ResolveJob(*client, arguments.job));
-  return PrintLogs(console, line.json, *client, id, arguments.logs,
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  JobClient client(context);
+  ASSIGN_OR_RETURN(const auto id, ResolveJob(client, arguments.job));
+  return PrintLogs(console, line.json, context, client, id, arguments.logs, /*targets=*/{},
                    {.noun = "job",
                     .command = absl::StrCat("muster job logs -f ", id),
-                    .list = absl::StrCat("muster job logs ", id, " --json")});
+                    .list = absl::StrCat("muster job logs ", id, " --json"),
+                    .cancel = absl::StrCat("muster job cancel ", id)});
 }
 
 // Returns the URI of an identity: `text` is one, a name with its kind, or the name of an operator.

@@ -164,11 +164,14 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
     Json json = ToJson(node);
     AddDuplicate(duplicate, &json);
     if (attached) AddAttachment(node, attached, &json);
-    if (presence.ok()) {
-      AddPresence(&*presence, &json);
+    if (presences) {
+      AddPresence(FindNode(*presences, node.name()), &json);
       json["events"] = Json::array();
-      for (const v1::NodeEvent& event : presence->events())
-        json["events"].push_back(EventJson(event));
+      if (presence.ok()) {
+        for (const v1::NodeEvent& event : presence->events()) {
+          json["events"].push_back(EventJson(event));
+        }
+      }
     }
     console.out << Dump(json);
     return kExitOk;
@@ -192,7 +195,7 @@ absl::StatusOr<int> ShowNode(Console& console, const CommandLine& line,
         {"revoked", absl::StrCat(FormatTime(node.revoke_time()), " by ", node.revoked_by(),
                                  node.revoke_reason().empty() ? "" : ": ", node.revoke_reason())});
   }
-  table.AddRow({"attached", RelayOf(node, attached)});
+  table.AddRow({"attached", AttachmentText(node, attached, absl::Now())});
   if (const std::string link = LinkOf(node, attached); !link.empty()) {
     table.AddRow({"link", Printable(link)});
   }

@@ -80,6 +80,18 @@ std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMa
   return child == nullptr ? "no" : child->relay();
 }
 
+std::string AttachmentText(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
+                           absl::Time now) {
+  const std::string relay = RelayOf(node, attached);
+  if (relay != "no") return relay;
+  const Child* const child = FindChild(node, *attached);
+  if (child == nullptr) return "no, and not within the last week";
+  return absl::StrCat("no, since ", HumanTime(FromProto(child->change_time()), now),
+                      child->relay().empty()
+                          ? ""
+                          : absl::StrCat(" (it was attached to ", Printable(child->relay()), ")"));
+}
+
 std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached) {
   if (!attached) return "";
   const Child* const child = FindAttached(node, *attached);

@@ -21,6 +21,11 @@ using PresenceMap = std::map<std::string, v1::Node>;  // by node
 // Returns the relay to which the node is attached, or "no"; "?" without `attached`.
 std::string RelayOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached);
 
+// Returns the relay of an attached node, or "no, since 21:20:09 UTC (it was attached to
+// r1)", or "no, and not within the last week" if the root relay does not know it.
+std::string AttachmentText(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached,
+                           absl::Time now);
+
 // Returns the link of an attached node: "direct", or the description of its tunnel in its own
 // words. Empty for another node, and without `attached`.
 std::string LinkOf(const v1::EnrolledNode& node, const std::optional<AttachedMap>& attached);

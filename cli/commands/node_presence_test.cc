@@ -94,6 +94,21 @@ TEST_F(NodePresenceTest, DuplicateAgentsHaveANextStep) {
   EXPECT_NE(err.str().find("\n next: Stop one of the two processes"), std::string::npos);
 }
 
+TEST_F(NodePresenceTest, AttachmentSaysSinceWhenANodeIsNotAttached) {
+  const absl::Time now = absl::FromUnixSeconds(1000);
+  EXPECT_EQ(AttachmentText(enrolled_, std::nullopt, now), "?");
+  attached_->erase("n1");
+  EXPECT_EQ(AttachmentText(enrolled_, attached_, now), "no, and not within the last week");
+  auto& child = (*attached_)["n1"];
+  child.set_relay("r1");
+  child.set_attached(true);
+  EXPECT_EQ(AttachmentText(enrolled_, attached_, now), "r1");
+  child.set_attached(false);
+  child.mutable_change_time()->set_seconds(60);
+  EXPECT_EQ(AttachmentText(enrolled_, attached_, now),
+            "no, since 00:01:00 UTC (it was attached to r1)");
+}
+
 TEST_F(NodePresenceTest, NodeWithoutHeartbeatsHasNone) {
   EXPECT_EQ(PresenceOf(enrolled_, presences_, attached_), "-");
   EXPECT_EQ(PresenceOf(enrolled_, std::nullopt, attached_), "?");

@@ -5,10 +5,10 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "cli/commands/file_argument.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "services/common/base/new_name.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr size_t kMaxNodesFile = size_t{64} << 20;
 
 absl::StatusOr<std::string> ReadText(const std::string& file) {
-  return file == "-" ? ReadStdinBounded(kMaxNodesFile) : ReadFileBounded(file, kMaxNodesFile);
+  return ReadFileArgument(file, kMaxNodesFile);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/file_argument.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
 #include "cli/output/job_view.h"
@@ -13,7 +14,6 @@
 #include "cli/output/table.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/key_wrap.h"  // kMaxSecret
 #include "services/common/rpc/proto_time.h"
@@ -46,8 +46,7 @@ Json ToJson(const v1::Secret& secret) {
 
 absl::StatusOr<int> Put(Console& console, const CommandLine& line,
                         const SecretArguments& arguments) {
-  ASSIGN_OR_RETURN(auto value, arguments.file == "-" ? ReadStdinBounded(kMaxSecret)
-                                                     : ReadFileBounded(arguments.file, kMaxSecret));
+  ASSIGN_OR_RETURN(auto value, ReadFileArgument(arguments.file, kMaxSecret));
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
   ASSIGN_OR_RETURN(const auto secret, client->PutSecret(arguments.name, std::move(value)));
   if (line.json) console.out << Dump(ToJson(secret));

@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "cli/commands/deployment_files.h"
 #include "cli/commands/deployment_run.h"
+#include "cli/commands/file_argument.h"
 #include "cli/commands/job_targets.h"
 #include "cli/exit_code.h"
 #include "cli/interrupt.h"
@@ -22,7 +23,6 @@
 #include "cli/rpc/session.h"
 #include "cli/rpc/sign_command.h"
 #include "cli/sources/template_source_reader.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 
 namespace muster::cli {
@@ -66,7 +66,7 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const BuildArguments& arguments
   v1::PlanDeploymentRequest wanted;
   v1::Command::Build& build = *wanted.mutable_build();
   ASSIGN_OR_RETURN(*build.mutable_template_document(),
-                   ReadFileBounded(arguments.document, kMaxDocumentFile));
+                   ReadFileArgument(arguments.document, kMaxDocumentFile));
   *build.mutable_files() = FilesOf(source.files);
   *build.mutable_source() = source.source;
   build.set_repository(arguments.repository);
@@ -86,7 +86,9 @@ absl::StatusOr<PlannedBuild> PlanBuild(Console& console, const OperatorContext& 
   PlannedBuild planned;
   ASSIGN_OR_RETURN(auto source, ReadSource(arguments));
   ASSIGN_OR_RETURN(const auto wanted, Wanted(arguments, source));
-  ASSIGN_OR_RETURN(planned.plan, client.Plan(wanted));
+  auto plan = client.Plan(wanted);
+  if (!plan.ok()) return WithFile(plan.status(), arguments.document);
+  planned.plan = *std::move(plan);
   if (!planned.plan.built().empty()) return planned;
   v1::Command::Build& build = *planned.plan.mutable_build();
   RETURN_IF_ERROR(SendFiles(console, context, build.ByteSizeLong(), source.files));
@@ -146,7 +148,7 @@ absl::StatusOr<int> Build(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
   const auto planned = PlanBuild(console, context, *client, arguments);
-  if (!planned.ok() && Interrupted()) return ReportNotCreated(console);
+  if (!planned.ok() && Interrupted()) return ReportNotCreated(console, /*has_files=*/true);
   RETURN_IF_ERROR(planned.status());
   const v1::DeploymentPlan& plan = planned->plan;
   if (!plan.built().empty()) return ReportBuilt(console, line, *client, plan, arguments);
@@ -166,7 +168,8 @@ absl::StatusOr<int> Build(Console& console, const CommandLine& line,
 
 void AddOptions(CLI::App& command, BuildArguments& arguments) {
   command
-      .add_option("-f,--file", arguments.document, "The document of the template, in YAML or JSON")
+      .add_option("-f,--file", arguments.document,
+                  "The document of the template, in YAML or JSON; - for stdin")
       ->required()
       ->type_name(kFileValue);
   command
@@ -212,7 +215,8 @@ void AddTemplateBuildCommand(CommandLine& line, CLI::App& templates) {
            "pushes the image to its registry; the version of the template then runs it on any "
            "node. The build is signed with your identity, and the policy of the node decides "
            "whether it runs. `muster deployment logs`, `show` and `cancel` take its id.\n"
-           "The same files are not built again. Another source needs a new version.",
+           "The same files are not built again. Another source needs a new version.\n"
+           "In the JSON of a build, `image` is the base image, and `build.image` the result.",
        .example = "muster template build -f web.yaml --from site.zip --node b1 --repository "
                   "registry.example/templates/web --wait\n"
                   "muster template build -f web.yaml --from git+https://git.example/web@v1.4#site "

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "cli/commands/file_argument.h"
 #include "cli/commands/template_build_command.h"
 #include "cli/commands/template_pull_command.h"
 #include "cli/commands/template_push_command.h"
@@ -18,7 +19,6 @@
 #include "cli/output/template_hints.h"
 #include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
-#include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/exact_json.h"
@@ -134,11 +134,12 @@ template <typename Kind>
 absl::StatusOr<int> Create(Console& console, const CommandLine& line,
                            const DocumentArguments& arguments) {
   ASSIGN_OR_RETURN(const auto file, FileOf(arguments));
-  ASSIGN_OR_RETURN(const auto text, ReadFileBounded(file, kMaxDocumentFile));
+  ASSIGN_OR_RETURN(const auto text, ReadFileArgument(file, kMaxDocumentFile));
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
-  ASSIGN_OR_RETURN(const auto document, Kind::Create(*client, text));
-  if (line.json) console.out << Dump(ToJson(document));
-  PrintMessage(console, Kind::Stored(*client, document, file));
+  const auto document = Kind::Create(*client, text);
+  if (!document.ok()) return WithFile(document.status(), file);
+  if (line.json) console.out << Dump(ToJson(*document));
+  PrintMessage(console, Kind::Stored(*client, *document, file));
   return kExitOk;
 }
 
@@ -217,7 +218,8 @@ void AddList(CommandLine& line, CLI::App& group, const CommandText& text,
 
 // Both commands accept the file in both forms.
 void AddDocument(CLI::App& command, DocumentArguments& arguments) {
-  command.add_option("FILE", arguments.file, "The document, in YAML or JSON")->type_name("");
+  command.add_option("FILE", arguments.file, "The document, in YAML or JSON; - for stdin")
+      ->type_name("");
   command.add_option("-f,--file", arguments.file_option, "The same")->type_name(kFileValue);
 }
 

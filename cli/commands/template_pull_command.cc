@@ -265,6 +265,12 @@ Json VersionsOf(const std::map<std::string, BundleDocument>& documents) {
   return json;
 }
 
+// Returns "1 type" or "2 types".
+template <typename Items>
+std::string CountOf(const Items& items, const char* noun) {
+  return absl::StrCat(items.size(), " ", noun, items.size() == 1 ? "" : "s");
+}
+
 absl::Status Check(const PullArguments& arguments) {
   const bool named = !arguments.templates.empty() || !arguments.types.empty();
   if (named == arguments.all) {
@@ -315,7 +321,10 @@ absl::StatusOr<int> Pull(Console& console, const CommandLine& line,
   Puller puller(console, arguments, *client);
   absl::Status status = puller.ReadDocuments();
   if (status.ok()) status = puller.WriteBundleFile();
-  if (!status.ok() && Interrupted()) return kExitInterrupted;
+  if (!status.ok() && Interrupted()) {
+    PrintMessage(console, "\nInterrupted: no file was written.");
+    return kExitInterrupted;
+  }
   RETURN_IF_ERROR(status);
   const Documents& documents = puller.documents();
   if (line.json) {
@@ -328,9 +337,9 @@ absl::StatusOr<int> Pull(Console& console, const CommandLine& line,
                          {"images", std::move(images)}});
   }
   PrintMessage(console,
-               absl::StrCat(arguments.bundle, " has ", documents.types.size(), " types, ",
-                            documents.templates.size(), " templates and ", puller.images().size(),
-                            " images (", HumanSize(puller.bytes()),
+               absl::StrCat(arguments.bundle, " has ", CountOf(documents.types, "type"), ", ",
+                            CountOf(documents.templates, "template"), " and ",
+                            CountOf(puller.images(), "image"), " (", HumanSize(puller.bytes()),
                             ").\nAt the site: muster template push --bundle ", arguments.bundle));
   return kExitOk;
 }

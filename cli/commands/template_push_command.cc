@@ -184,7 +184,12 @@ absl::StatusOr<int> Push(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, DeploymentClient::Open(context));
   Pusher pusher(console, arguments, *client);
   const absl::Status status = pusher.Push();
-  if (!status.ok() && Interrupted()) return kExitInterrupted;
+  if (!status.ok() && Interrupted()) {
+    PrintMessage(console,
+                 "\nInterrupted: some images and versions may be stored. Run the same command "
+                 "again: it skips them.");
+    return kExitInterrupted;
+  }
   RETURN_IF_ERROR(status);
   if (line.json) {
     console.out << Dump(pusher.report());

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "cli/output/job_view.h"
 #include "cli/output/json_view.h"
 #include "cli/output/table.h"
+#include "cli/rpc/deployment_client.h"
 #include "cli/rpc/session.h"
 #include "cli/rpc/workspace_client.h"
 #include "services/common/base/sha256.h"
@@ -22,6 +24,9 @@
 
 namespace muster::cli {
 namespace {
+
+// Enough of an id to name it in later commands; the whole one is in --json.
+constexpr size_t kShownDigits = 12;
 
 struct WorkspaceArguments {
   std::string name;
@@ -93,11 +98,14 @@ std::string NextStep(const v1::Workspace& workspace) {
   }
 }
 
+std::string VersionText(const v1::Workspace& workspace) {
+  return workspace.latest() == 0 ? "none yet" : absl::StrCat(workspace.latest());
+}
+
 std::string TableOf(const v1::Workspace& workspace, int width) {
   Table table({{"WORKSPACE"}, {Printable(workspace.workspace())}});
   table.AddRow({"state", StateWord(workspace.state())});
-  table.AddRow(
-      {"version", workspace.latest() == 0 ? "none yet" : absl::StrCat(workspace.latest())});
+  table.AddRow({"version", VersionText(workspace)});
   if (!workspace.deployment().empty()) {
     table.AddRow(
         {"deployment", absl::StrCat(workspace.deployment(), " on ", workspace.node(), " since ",
@@ -119,8 +127,8 @@ absl::StatusOr<int> List(Console& console, const CommandLine& line) {
   Table table({{"WORKSPACE"}, {"VERSION"}, {"STATE"}, {"DEPLOYMENT"}, {"NODE"}});
   for (const v1::Workspace& workspace : workspaces) {
     json.push_back(ListedJson(workspace));
-    table.AddRow({workspace.workspace(), absl::StrCat(workspace.latest()),
-                  StateWord(workspace.state()), workspace.deployment(), workspace.node()});
+    table.AddRow({workspace.workspace(), VersionText(workspace), StateWord(workspace.state()),
+                  workspace.deployment().substr(0, kShownDigits), workspace.node()});
   }
   if (line.json) {
     console.out << Dump(json);
@@ -161,8 +169,8 @@ absl::StatusOr<int> Versions(Console& console, const CommandLine& line,
     }
     table.AddRow({absl::StrCat(version.version()),
                   HumanTime(FromProto(version.create_time()), absl::Now()),
-                  HumanSize(version.size()), ToHex(version.sha256()).substr(0, 12), version.node(),
-                  version.deployment(), note});
+                  HumanSize(version.size()), ToHex(version.sha256()).substr(0, kShownDigits),
+                  version.node(), version.deployment().substr(0, kShownDigits), note});
   }
   if (table.empty()) {
     PrintMessage(console, "Nothing was saved yet.");
@@ -186,8 +194,14 @@ absl::StatusOr<int> Restore(Console& console, const CommandLine& line,
 
 absl::StatusOr<int> Unlock(Console& console, const CommandLine& line,
                            const WorkspaceArguments& arguments) {
-  ASSIGN_OR_RETURN(auto client, OpenClient(line));
-  ASSIGN_OR_RETURN(const auto workspace, client.Unlock(arguments.name, arguments.deployment));
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  ASSIGN_OR_RETURN(auto client, WorkspaceClient::Open(context));
+  std::string deployment = arguments.deployment;
+  if (!deployment.empty()) {
+    ASSIGN_OR_RETURN(const auto deployments, DeploymentClient::Open(context));
+    ASSIGN_OR_RETURN(deployment, deployments->Resolve(deployment));
+  }
+  ASSIGN_OR_RETURN(const auto workspace, client.Unlock(arguments.name, deployment));
   if (line.json) console.out << Dump(ToJson(workspace));
   PrintMessage(console,
                absl::StrCat("The workspace ", Printable(workspace.workspace()), " is free, ",
@@ -247,10 +261,9 @@ void AddWorkspaceCommands(CommandLine& line) {
            .example = "muster workspace restore network 3"},
           Restore);
   AddName(restore, *arguments);
-  restore.add_option("VERSION", arguments->version, "A stored version")
-      ->required()
-      ->check(CLI::PositiveNumber)
-      ->type_name("");
+  CLI::Option* version = restore.add_option("VERSION", arguments->version, "A stored version");
+  AllowRange(*version, 1, std::numeric_limits<int64_t>::max());
+  version->required()->type_name("");
   CLI::App& unlock = add(
       {.name = "unlock",
        .summary = "Take a workspace from a deployment that has ended",
@@ -262,7 +275,7 @@ void AddWorkspaceCommands(CommandLine& line) {
   AddName(unlock, *arguments);
   unlock
       .add_option("--deployment", arguments->deployment,
-                  "Only if this deployment has the workspace")
+                  "Only if this deployment has the workspace: its id, or a unique prefix of it")
       ->type_name("DEPLOYMENT");
 }
 

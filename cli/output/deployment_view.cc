@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -137,8 +136,8 @@ void AddWorkspace(const v1::Deployment& deployment, Table* table) {
   if (!deployment.has_workspace()) return;
   const v1::Command::WorkspaceReference& workspace = deployment.workspace();
   table->AddRow({"workspace", workspace.version() == 0
-                                  ? absl::StrCat(workspace.workspace(), ", empty")
-                                  : absl::StrCat(workspace.workspace(), ", from version ",
+                                  ? absl::StrCat(workspace.workspace(), ", empty at its start")
+                                  : absl::StrCat(workspace.workspace(), ", at its start version ",
                                                  workspace.version())});
 }
 
@@ -373,12 +372,12 @@ std::string DeploymentTable(const v1::Deployment& deployment,
   AddNodes(deployment, &table);
   if (WithoutRecord(deployment) > 0) table.AddRow({"waiting", WithoutRecordText(deployment)});
   for (const std::string& why : waiting) table.AddRow({"", why});
-  std::set<std::string> steps;
+  NextSteps steps;
   for (const v1::DeploymentNode& node : deployment.nodes()) {
-    if (node.has_final()) steps.insert(NextStepAfter(node.final(), /*in_container=*/true));
+    if (node.has_final()) steps.Add(node.node(), node.final(), /*in_container=*/true);
   }
-  for (const std::string& step : steps) {
-    if (!step.empty()) table.AddRow({"next", step});
+  for (const std::string& step : steps.Texts(deployment.job(), deployment.deployment())) {
+    table.AddRow({"next", step});
   }
   return table.Render(width);
 }

@@ -89,7 +89,9 @@ std::string HumanDuration(absl::Duration duration) {
   if (seconds < 60) return absl::StrCat(seconds, "s");
   if (seconds < 3600) return absl::StrFormat("%dm %02ds", seconds / 60, seconds % 60);
   if (seconds < 86400) return absl::StrFormat("%dh %02dm", seconds / 3600, seconds / 60 % 60);
-  return absl::StrFormat("%dd %02dh", seconds / 86400, seconds / 3600 % 24);
+  const std::string days = absl::StrCat(seconds / 86400, "d");
+  const int64_t hours = seconds / 3600 % 24;
+  return hours == 0 ? days : absl::StrFormat("%s %02dh", days, hours);
 }
 
 std::string HumanTime(absl::Time time, absl::Time now) {

@@ -6,8 +6,10 @@
 namespace muster::cli {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 std::string StepAfter(v1::JobOutcome outcome, const std::string& reason, bool in_container = true) {
   v1::JobRecord::Final final;
@@ -41,9 +43,44 @@ TEST(JobNextStepTest, ReasonDecidesBeforeTheOutcome) {
 
 TEST(JobNextStepTest, RefusedContainerPointsToTheLineOfThePolicy) {
   EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED", true),
-              HasSubstr("the message names the line"));
+              HasSubstr("the message names the lines"));
   EXPECT_THAT(StepAfter(v1::JOB_OUTCOME_REFUSED, "POLICY_REFUSED", false),
               HasSubstr("Add a rule that admits the command"));
+}
+
+TEST(NextStepsTest, KnownNamesReplaceThePlaceholders) {
+  for (int i = v1::JobOutcome_MIN + 1; i <= v1::JobOutcome_MAX; ++i) {
+    v1::JobRecord::Final final;
+    final.set_outcome(static_cast<v1::JobOutcome>(i));
+    final.set_exit_code(1);
+    NextSteps steps;
+    steps.Add("n1", final, true);
+    for (const std::string& text : steps.Texts("j1", "d1")) {
+      for (const char* placeholder : {"NAME", "JOB", "DEPLOYMENT"}) {
+        EXPECT_THAT(text, Not(HasSubstr(placeholder)));
+      }
+    }
+  }
+}
+
+TEST(NextStepsTest, StepNamesTheJobOrTheDeploymentAndTheOnlyNode) {
+  v1::JobRecord::Final final;
+  final.set_outcome(v1::JOB_OUTCOME_EXITED);
+  final.set_exit_code(1);
+  NextSteps steps;
+  steps.Add("n1", final, true);
+  EXPECT_THAT(steps.Texts("j1"), ElementsAre(HasSubstr(": muster job logs j1 --node n1.")));
+  EXPECT_THAT(steps.Texts("j1", "d1"),
+              ElementsAre(HasSubstr(": muster deployment logs d1 --node n1.")));
+  steps.Add("n1", final, true);
+  EXPECT_THAT(steps.Texts("j1"), ElementsAre(HasSubstr("--node n1")));
+  steps.Add("n2", final, true);
+  EXPECT_THAT(steps.Texts("j1"), ElementsAre(HasSubstr(": muster job logs j1 --node NAME.")));
+  final.set_outcome(v1::JOB_OUTCOME_FAILED);
+  final.set_reason("SECRET_UNAVAILABLE");
+  NextSteps retry;
+  retry.Add("n1", final, true);
+  EXPECT_THAT(retry.Texts("j1", "d1"), ElementsAre(HasSubstr("muster deployment retry d1.")));
 }
 
 TEST(JobNextStepTest, SuccessWithARemarkHasNone) {

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "cli/exit_code.h"
 #include "cli/output/format.h"
-#include "cli/output/job_next_step.h"
 #include "cli/output/job_view.h"
 
 namespace muster::cli {
@@ -111,7 +110,7 @@ void JobOutput::PrintRemark(const v1::JobRecord& record) {
 
 bool JobOutput::SetFailed(const v1::JobRecord& record) {
   if (FailureText(record.final()).empty()) return failed_.erase(record.node()) > 0;
-  next_steps_.insert(NextStepAfter(record.final(), !job_.image().empty()));
+  next_steps_.Add(record.node(), record.final(), !job_.image().empty());
   return failed_.insert(record.node()).second;
 }
 
@@ -159,8 +158,8 @@ int JobOutput::Finish(const v1::Job& job) {
     }
     PrintMessage(console_, absl::StrCat(SummaryLine(job), ". Job ", job.job(), ", ",
                                         StateWord(job.state()), "."));
-    for (const std::string& step : next_steps_) {
-      if (!step.empty()) PrintMessage(console_, " next: " + step);
+    for (const std::string& step : next_steps_.Texts(job.job())) {
+      PrintMessage(console_, " next: " + step);
     }
   }
   return job.succeeded() == job.targets() ? kExitOk : kExitJobFailed;

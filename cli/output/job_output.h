@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/output/console.h"
+#include "cli/output/job_next_step.h"
 #include "cli/output/node_lines.h"
 #include "muster/v1/jobs.pb.h"
 
@@ -66,7 +67,7 @@ class JobOutput {
   std::set<std::string> answered_;      // nodes with a record
   std::set<std::string> failed_;        // nodes whose last final record is a failure
   std::map<std::string, int64_t> cut_;  // omitted bytes not yet printed, by node
-  std::set<std::string> next_steps_;    // after failures of nodes
+  NextSteps next_steps_;
   v1::Job job_;
   bool summary_shown_ = false;
 };

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <vector>
 
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/unique_fd.h"
 #include "services/common/errors/cli.h"
@@ -66,8 +67,7 @@ absl::Status ReadFolderSource(const std::string& folder, SourceFiles& files) {
 
 absl::Status ReadFileSource(const std::string& path, SourceFiles& files) {
   if (struct stat info = {}; lstat(path.c_str(), &info) != 0) {
-    return errors::SourceUnusable(path, strerror(errno),
-                                  "Check the name, and let this user read it.");
+    return ErrnoError(errno, "open", path);
   }
   return AddFile(path, fs::path(path).filename().string(), files);
 }

@@ -16,6 +16,7 @@
 #include "cli/sources/source_archive.h"
 #include "cli/temporary_folder.h"
 #include "services/common/base/clock.h"
+#include "services/common/base/error.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
@@ -60,8 +61,8 @@ absl::Status CheckCaFile(const std::string& file) {
   if (file.empty()) return absl::OkStatus();
   const auto content = ReadFileBounded(file, kMaxCaFile);
   if (!content.ok()) {
-    return errors::SourceUnusable("the CA certificates of git servers",
-                                  ToStd(content.status().message()), kNameTheCa);
+    return Annotate(content.status(),
+                    "the CA certificates of git servers (--git-ca, MUSTER_GIT_CA)");
   }
   if (absl::StrContains(*content, "-----BEGIN CERTIFICATE-----")) return absl::OkStatus();
   return errors::SourceUnusable(file, "it has no certificate in PEM", kNameTheCa);
@@ -253,7 +254,8 @@ absl::StatusOr<std::string> ReadGitSource(const GitAddress& address, const GitOp
         address.url,
         absl::StrCat("the host ", address.host,
                      " is none of the admitted ones: ", absl::StrJoin(options.hosts, ", ")),
-        "Use an admitted host, or change MUSTER_GIT_HOSTS.");
+        absl::StrCat("Use an admitted host, or admit this one: --git-host ", address.host,
+                     ", or MUSTER_GIT_HOSTS."));
   }
   RETURN_IF_ERROR(CheckCaFile(options.ca_file));
   return GitSource(address, options).Read(files);

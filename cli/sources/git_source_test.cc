@@ -101,9 +101,9 @@ TEST_F(GitSourceTest, CaFileIsCheckedBeforeGitRuns) {
   ca_file_ = folder_ + "/none.pem";
   const std::string script = absl::StrCat("touch ", folder_, "/ran; exit 1");
   const absl::Status missing = Run(script);
-  EXPECT_EQ(ReasonOf(missing), "SOURCE_UNUSABLE");
+  EXPECT_EQ(ReasonOf(missing), "FILE_NOT_FOUND") << "as for other missing files";
   EXPECT_THAT(std::string(missing.message()), HasSubstr(ca_file_));
-  EXPECT_THAT(NextStepOf(missing), HasSubstr("--git-ca FILE"));
+  EXPECT_THAT(std::string(missing.message()), HasSubstr("(--git-ca, MUSTER_GIT_CA)"));
   ca_file_ = folder_ + "/ca.pem";
   std::ofstream(ca_file_) << "a key";
   EXPECT_THAT(std::string(Run(script).message()), HasSubstr("it has no certificate in PEM"));

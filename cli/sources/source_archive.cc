@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/archive/utf8_locale.h"
+#include "services/common/base/errno_error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/base/unique_fd.h"
@@ -85,7 +86,7 @@ class ArchiveSource {
   absl::Status Open() {
     fd_.reset(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     struct stat info = {};
-    if (!fd_.valid() || fstat(fd_.get(), &info) != 0) return Unusable(strerror(errno));
+    if (!fd_.valid() || fstat(fd_.get(), &info) != 0) return ErrnoError(errno, "open", path_);
     if (!S_ISREG(info.st_mode)) return Unusable("it is not a regular file");
     most_bytes_ = kFreeBytes + kMaxRatio * info.st_size;
     archive_.reset(archive_read_new());

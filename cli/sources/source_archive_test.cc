@@ -187,7 +187,7 @@ TEST(SourceArchiveTest, OtherAndDamagedFilesAreUnusable) {
   const std::string tar((std::istreambuf_iterator<char>(whole)), {});
   EXPECT_EQ(reason(tar.substr(0, tar.size() / 2)), "SOURCE_UNUSABLE");
   EXPECT_EQ(ReasonOf(Read("/dev/null").status()), "SOURCE_UNUSABLE");
-  EXPECT_EQ(ReasonOf(Read("/none").status()), "SOURCE_UNUSABLE");
+  EXPECT_EQ(ReasonOf(Read("/none").status()), "FILE_NOT_FOUND");
   EXPECT_EQ(ReasonOf(Read(Pack(Format::kZip, {{"d/", "", AE_IFDIR, 0755}})).status()),
             "SOURCE_UNUSABLE")
       << "no files";

@@ -104,6 +104,8 @@ func TestDueNodesAreProbed(t *testing.T) {
 	if _, err := p.Muster("conformance", "run", "--due", "--node", "n1"); err == nil {
 		t.Error("--due is accepted with --node")
 	}
+	_, err := p.Muster("conformance", "run", "--node", "missing")
+	wantExit(t, err, 9, "1 of 1 node sent no report", "missing: unknown node: ", "next: ")
 }
 
 // A node whose containers are as the contract says passes every probe, and what the container wrote arrives byte for byte.

@@ -75,7 +75,7 @@ func TestFilesAreDeployedWithAnAdHocType(t *testing.T) {
 		{[]string{"checks"}, 67, "is ad-hoc, and there are none"},
 		{[]string{"hi", "--files", files, "--set", "name=Ada"}, 67, "takes none"},
 		{[]string{files, "--type", "shell", "--files", files}, 2, "--files is for a template"},
-		{[]string{filepath.Join(files, "none"), "--type", "shell"}, 2, "No such file"},
+		{[]string{filepath.Join(files, "none"), "--type", "shell"}, 1, "No such file"},
 		{[]string{files, "--node", "n1"}, 67, "NAME@VERSION"},
 	} {
 		out, err := d.Muster(append([]string{"deploy", "--node", "n1"}, c.arguments...)...)

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -177,7 +179,7 @@ func TestDeploymentIsRefusedWithAReason(t *testing.T) {
 		{[]string{"--type", "greet", "--set", "name=Ada", "--action", "destroy"}, 67, "invalid action"},
 		{[]string{"--type", "greet", "--set", "name=nobody", "--wait"}, 9, "OUTPUTS_INVALID"},
 		{[]string{}, 2, "give a template, or --type"},
-		{[]string{"hi", "--type", "greet", "--set", "name=Ada"}, 2, "hi: No such file"},
+		{[]string{"hi", "--type", "greet", "--set", "name=Ada"}, 1, "hi: No such file"},
 		{[]string{"hi", "--set", "name"}, 2, "NAME=VALUE"},
 	} {
 		out, err := d.Muster(append([]string{"deploy", "--node", "n1"}, c.arguments...)...)
@@ -246,7 +248,7 @@ func TestJobListNamesTheTemplateOfADeployment(t *testing.T) {
 			t.Errorf("muster %v prints %s", arguments, out)
 		}
 	}
-	if out := must(d.Muster("job", "show", job))(t); !strings.Contains(out, "Correct the name") {
+	if out := must(d.Muster("job", "show", job))(t); !strings.Contains(out, "Choose a name of the kind `node`") {
 		t.Errorf("muster job show prints no next step: %s", out)
 	}
 	// The same options as muster job logs.
@@ -282,6 +284,42 @@ func TestLostNodeOfADeploymentIsNamed(t *testing.T) {
 	must(d.Muster("deployment", "cancel", id))(t)
 	until(t, "the deployment is cancelled", func() bool { return d.show(t, id).State == "cancelled" })
 	noContainers(t, d.docker)
+}
+
+// The output of a deployment names the node that it waits for.
+func TestFollowedOutputNamesTheAwaitedNode(t *testing.T) {
+	t.Parallel()
+	d := newDeploying(t)
+	d.node.agent.End()
+	d.node.awaitAttached(t, false)
+	id := strings.TrimSpace(must(d.Muster("deploy", "hi", "--node", "n1", "--set", "name=Ada", "--ttl", "10m"))(t))
+	until(t, "the root relay has the command", func() bool { return d.show(t, id).State == "running" })
+	ctx, cancel := context.WithTimeout(context.Background(), 2*soon)
+	t.Cleanup(cancel)
+	command := d.Command(ctx, "deployment", "logs", "-f", id)
+	printed := must(command.StderrPipe())(t)
+	check(t, command.Start())
+	lines := bufio.NewScanner(printed)
+	var text string
+	for !strings.Contains(text, "unreachable: n1\n") && lines.Scan() {
+		text += lines.Text() + "\n"
+	}
+	if !strings.Contains(text, "unreachable: n1\n") {
+		t.Errorf("muster deployment logs -f prints %q", text)
+	}
+	must(d.Muster("deployment", "cancel", id, "--json"))(t)
+	for lines.Scan() {
+		text += lines.Text() + "\n"
+	}
+	if err := command.Wait(); err == nil || !strings.Contains(text, "muster deployment cancel "+id) {
+		t.Errorf("it ends with %v: %s", err, text)
+	}
+	if out, err := d.Muster("deployment", "logs", id, "--node", "nope"); err == nil || strings.Contains(out+err.Error(), "node done") {
+		t.Errorf("the output of a node that is no target: %s, %v", out, err)
+	}
+	if out := must(d.Muster("deployment", "cancel", id, "--json"))(t); !strings.Contains(out, `"node":"n1"`) {
+		t.Errorf("a repeated cancellation prints %s", out)
+	}
 }
 
 // A deployment runs once, and its outcome and all of its output arrive, although every program between is killed.

@@ -229,6 +229,26 @@ func TestCommandWaitsForDetachedNode(t *testing.T) {
 	}
 }
 
+// A node that has joined is waited for, too, before it has attached for the first time.
+func TestCommandWaitsForAJoinedNodeThatNeverAttached(t *testing.T) {
+	t.Parallel()
+	f := up(t)
+	n := join(t, f, "n1", openPolicy, nil, nil)
+	_, stderr, code := execOn(t, f, "--node", "n1", "--ttl", "1s", "--", "/bin/echo", "early")
+	if code != 9 || !strings.Contains(stderr, "n1 failed: unreachable") || !strings.Contains(stderr, "`muster node show n1`") {
+		t.Errorf("a command for a node that never attached: exit %d: %s", code, stderr)
+	}
+	if out := must(f.Muster("node", "show", "n1"))(t); !strings.Contains(out, "no, and not within the last week") {
+		t.Errorf("muster node show prints %s", out)
+	}
+	job := strings.TrimSpace(must(f.Muster("exec", "--node", "n1", "--ttl", "10m", "--detach", "--", "/bin/echo", "at last"))(t))
+	n.attach(t)
+	out, err := f.Muster("job", "logs", "-f", job)
+	if err != nil || out != "n1: at last\n" {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
 // The outcome of an unreachable node is final: the command does not run when the node attaches later.
 func TestCommandForUnreachableNodeNeverRunsLater(t *testing.T) {
 	t.Parallel()
