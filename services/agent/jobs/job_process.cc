@@ -338,6 +338,7 @@ bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
       if (!log_.Append(*saved)) return false;
       break;
     }
+    if (absl::IsCancelled(saved.status())) return false;  // the next process of the agent does it
     LogLimited(LogLevel::kError, "the workspace of a job cannot be saved", job_,
                {{"job", job_}, {"error", saved.status()}});
     if (IsNeverSaved(saved.status())) {
