@@ -10,10 +10,10 @@ namespace muster {
 inline constexpr mode_t kAnyUserReads = 0444;
 inline constexpr mode_t kAnyUserExecutes = 0555;
 inline constexpr mode_t kAnyUserChanges = 0666;
-// Of folders, of which only the second one gives its owner the right to write.
+// The modes of folders. Only the second one gives the owner the right to write.
 inline constexpr mode_t kAnyUserEntersReadOnly = 0555;
 inline constexpr mode_t kAnyUserEnters = 0755;
-// Of a folder, or of a program.
+// The mode of a folder, or of a program.
 inline constexpr mode_t kAnyUserWrites = 0777;
 
 }  // namespace muster

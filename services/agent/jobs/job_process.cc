@@ -359,6 +359,7 @@ bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
       break;
     }
     absl::Status failure = saved.status();
+    if (absl::IsCancelled(failure)) return false;  // the next process of the agent does it
     LogLimited(LogLevel::kError, "the workspace of a job cannot be saved", job_,
                {{"job", job_}, {"error", failure}});
     if (!IsNeverSaved(failure) && Now() >= until) {

@@ -321,16 +321,18 @@ TEST_F(JobProcessTest, CommandThatCannotStartFailsWithTheReason) {
 
 // Its container, state and secrets are removed then.
 TEST_F(JobProcessTest, FinalRecordIsDurableAtTheEnd) {
-  SimulatedDisk disk;
-  ASSERT_TRUE(MakeFolders(disk, "/jobs").ok());
   plan_.argv = {"/bin/true"};
-  {
-    const auto job = NodeJobFolder::Create(disk, "/jobs", kJob, "n1", {}).value();
-    JobProcess(host_, *job, kJob, plan_, [] {}).Run();
-    EXPECT_TRUE(job->log()->has_final());
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    SimulatedDisk disk;
+    ASSERT_TRUE(MakeFolders(disk, "/jobs").ok());
+    {
+      const auto job = NodeJobFolder::Create(disk, "/jobs", kJob, "n1", {}).value();
+      JobProcess(host_, *job, kJob, plan_, [] {}).Run();
+      EXPECT_TRUE(job->log()->has_final());
+    }
+    disk.Crash(seed);
+    EXPECT_TRUE(NodeJobFolder::Open(disk, "/jobs", kJob, "n1").value()->log()->has_final()) << seed;
   }
-  disk.Crash(1);
-  EXPECT_TRUE(NodeJobFolder::Open(disk, "/jobs", kJob, "n1").value()->log()->has_final());
 }
 
 }  // namespace

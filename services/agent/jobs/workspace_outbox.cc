@@ -91,11 +91,11 @@ absl::StatusOr<v1::JobRecord::Workspace> WorkspaceOutbox::Save(
   }
   if (!waits) RETURN_IF_ERROR(ops_.SyncFolder(folder_));
   ASSIGN_OR_RETURN(auto report, Report(job));
-  {
+  if (!waits) {
     MutexLock lock(mutex_);
     waiting_[job] = report.workspace().size();
+    changed_.NotifyAll();
   }
-  changed_.NotifyAll();
   return std::move(*report.mutable_workspace());
 }
 
@@ -186,11 +186,13 @@ absl::Status WorkspaceOutbox::Remove(const std::string& job) {
 absl::Status WorkspaceOutbox::Refuse(const std::string& job) {
   const std::string refused = absl::StrCat(refused_, "/", job);
   RETURN_IF_ERROR(RemoveTree(ops_, refused));
-  RETURN_IF_ERROR(ops_.Rename(PathOf(job), refused));
+  const absl::Status moved = ops_.Rename(PathOf(job), refused);
+  if (!moved.ok() && !absl::IsNotFound(moved)) return moved;
   {
     MutexLock lock(mutex_);
     waiting_.erase(job);
   }
+  if (!moved.ok()) return absl::OkStatus();  // it was removed by hand
   RETURN_IF_ERROR(ops_.SyncFolder(refused_));
   // Its time is that of the refusal.
   RETURN_IF_ERROR(WriteFileDurably(ops_, MarkIn(refused), ""));

@@ -147,6 +147,10 @@ TEST_F(WorkspaceOutboxTest, DamagedReportAndShortArchiveAreNeverSent) {
   EXPECT_EQ(ReasonOf(outbox_->Report(kJob).status()), "WORKSPACE_NOT_SAVED");
   std::ofstream(folder_ + "/workspaces/" + kJob + "/report") << "damaged";
   EXPECT_EQ(ReasonOf(outbox_->Report(kJob).status()), "WORKSPACE_NOT_SAVED");
+  fs::remove_all(folder_ + "/workspaces/" + kJob);
+  EXPECT_EQ(ReasonOf(outbox_->Report(kJob).status()), "WORKSPACE_NOT_SAVED");
+  EXPECT_TRUE(outbox_->Refuse(kJob).ok());
+  EXPECT_TRUE(outbox_->Waiting().empty());
 }
 
 TEST_F(WorkspaceOutboxTest, PartThatCannotBeRemovedDoesNotPreventTheStart) {

@@ -160,7 +160,7 @@ TEST_F(AttachStreamTest, NextMessageIsReadWhenTheDelegateTakesOne) {
   message.mutable_cancel()->set_job("j");
   parent_.Deliver(message);
   EXPECT_FALSE(parent_.reading());
-  // What the relay sends meanwhile is not read: it is not silent.
+  // The messages of the relay are not read meanwhile: it is not silent.
   clock_.Advance(4 * kInterval);
   stream->Tick();
   EXPECT_FALSE(parent_.cancelled());

@@ -228,7 +228,7 @@ class RecordingDelegate final : public AttachDelegate {
   void OnLost(const absl::Status&) override { Record("lost"); }
   void OnWritable() override { Record("writable"); }
 
-  // Whether it takes no further message.
+  // Sets that it takes no further message.
   void SetFull(bool full) {
     MutexLock lock(mutex_);
     full_ = full;

@@ -18,7 +18,7 @@
 
 namespace muster {
 
-// What the files of a job contain.
+// The content of the files of a job.
 struct JobContent {
   JobRequest request;
   JobState state;  // after all records

@@ -10,9 +10,10 @@
 namespace muster {
 namespace {
 
-// How long an open job waits for the next record, and how many are open at a time: each is read
-// from the disk.
+// How long an open job waits for the next record, and in all, and how many are open at a time: each
+// is read from the disk. A node that sends a byte now and then must not keep others waiting.
 constexpr absl::Duration kLateIdle = absl::Seconds(10);
+constexpr absl::Duration kLateInAll = absl::Minutes(10);
 constexpr size_t kMaxLate = 4;
 // How often one job is opened: 100 times, and once more each minute.
 constexpr TokenBuckets::Rate kOpenings = {.per_second = 1.0 / 60, .burst = 100};
@@ -84,7 +85,7 @@ void LateJobs::Open(const std::string& id, const std::string& folder) {
     if (found == jobs_.end()) return;  // nothing was missing: it has ended again
     held = std::move(found->second.held);
     found->second.is_open = true;
-    found->second.record_at = parts_.clock.MonotonicNow();
+    found->second.record_at = found->second.opened_at = parts_.clock.MonotonicNow();
     if (!opened.ok()) jobs_.erase(found);
   }
   if (opened.ok()) return parts_.inbox.Add({std::move(held), [] {}});
@@ -102,8 +103,9 @@ bool LateJobs::Awaits(const std::string& job) const {
   MutexLock lock(mutex_);
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return false;
-  return !found->second.is_open ||
-         parts_.clock.MonotonicNow() < found->second.record_at + kLateIdle;
+  const Job& open = found->second;
+  return !open.is_open || parts_.clock.MonotonicNow() <
+                              std::min(open.record_at + kLateIdle, open.opened_at + kLateInAll);
 }
 
 void LateJobs::Remove(const std::string& job) {

@@ -22,7 +22,7 @@
 namespace muster {
 
 // Opens a job again when a record of a node arrives that it gave up. That reads the whole log of
-// the job, so a task on an executor of its own opens one job after another. At most four jobs are
+// the job, so a task on a separate executor opens one job after another. At most four jobs are
 // open, each opened by another node, and one job is not opened too often: a node must not keep the
 // disk busy. A record that has to wait for any of this is not acked: its node sends it again.
 // Thread-safe.
@@ -47,7 +47,8 @@ class LateJobs {
 
   // An open job has got a new record.
   void NoteRecord(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns whether the job is being opened, or was, or got a record, in the last 10 s.
+  // Returns whether the job is being opened, or was, or got a record, in the last 10 s; false ten
+  // minutes after its opening.
   bool Awaits(const std::string& job) const ABSL_LOCKS_EXCLUDED(mutex_);
   // The job has ended again.
   void Remove(const std::string& job) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -57,7 +58,8 @@ class LateJobs {
     std::string opened_by;  // node
     std::string folder;
     bool is_open = false;
-    absl::Duration record_at;  // monotonic; of the last one, or of the opening
+    absl::Duration opened_at;  // monotonic, as the next
+    absl::Duration record_at;  // of the last one, or of the opening
     v1::JobRecords held;
     int64_t held_bytes = 0;
   };

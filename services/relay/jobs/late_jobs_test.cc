@@ -90,6 +90,16 @@ TEST_F(LateJobsTest, JobIsAwaitedUntilItHasBeenIdle) {
   EXPECT_FALSE(late_.Awaits("j1"));
 }
 
+TEST_F(LateJobsTest, JobThatGetsRecordsAllTheTimeIsAwaitedTenMinutes) {
+  Open("j1", "a");
+  int seconds = 0;
+  for (; late_.Awaits("j1") && seconds < 10'000; ++seconds) {
+    clock_.Advance(absl::Seconds(1));
+    late_.NoteRecord("j1");
+  }
+  EXPECT_EQ(seconds, 600);
+}
+
 // The log of a large job takes long to read.
 TEST_F(LateJobsTest, RecordsAreHeldUntilTheJobIsOpenUpToALimit) {
   std::promise<void> go;
