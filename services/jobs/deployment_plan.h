@@ -27,7 +27,8 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, Secr
                                                   const v1::PlanDeploymentRequest& request);
 
 // Returns the deployment of a request, pending. Checks that `caller` (a URI) signed the command,
-// that its documents are stored versions, and its parameters. Does not verify the signature. Errors: CreateDeployment of deployments.proto. Waits for the disk.
+// that its documents are stored versions, and its parameters. Does not verify the signature.
+// Errors: CreateDeployment of deployments.proto. Waits for the disk.
 absl::StatusOr<v1::Deployment> ReadDeployment(DocumentStore& documents,
                                               const v1::CreateDeploymentRequest& request,
                                               const std::string& caller, absl::Time now);

@@ -47,7 +47,7 @@ TEST_F(DeploymentSignatureTest, CommandOfAnotherSignerIsRefused) {
   EXPECT_EQ(ReasonOf(created.status()), "COMMAND_REFUSED");
 }
 
-// A gateway names any operator as the caller. While the relay is away, an open deployment gets
+// A gateway names any operator as the caller. While the relay is down, an open deployment gets
 // secrets and workspaces.
 TEST_F(DeploymentSignatureTest, CommandOfAGatewayThatSignsAsAnOperatorIsRefused) {
   auto request = Request({"n1"});

@@ -36,7 +36,8 @@ TEST_F(JobRunnerTest, UnackedOutputIsBoundedInMemoryAndOnDisk) {
   const v1::Command command = TestCommands::Exec({"/bin/sh", "-c", "yes | head -c 30000000"});
   runner_->Receive(commands_.ForNode(command, kNode));
   const std::string records = folder_ + "/jobs/" + command.job() + "/records";
-  // At most 64 KiB are in transit before the first ack, the rest waits on the disk, and the command ends.
+  // At most 64 KiB are in transit before the first ack, the rest waits on the disk, and the command
+  // ends.
   AwaitRecords(command.job(),
                [](const JobAtRoot& received) { return received.out.size() > 30'000; });
   ASSERT_TRUE(testing::Await([&] {

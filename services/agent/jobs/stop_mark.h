@@ -10,7 +10,7 @@
 
 namespace muster {
 
-// Why a command is ended before it ends by itself.
+// The reason to end a command early.
 enum class JobStop { kNone, kCancelled, kTimedOut, kStateTooLarge, kAgentStops };
 
 // The first signal to a container of a job. A stop of the agent has none: the next process of the

@@ -53,8 +53,8 @@ void Scrubber::Run() {
   task_.RunAfter(next.ok() ? *next : kRetry);
 }
 
-// What it reads may have been found by a verification, and declined by the node, before it is
-// recorded here. And a node whose answer is known is not asked in each pass.
+// Damage that it reads may have been found by a verification, and declined by the node, before it
+// is recorded here. And a node whose answer is known is not asked in each pass.
 void Scrubber::BeginPass() {
   cursor_.emplace(store_, blobs_, clock_, options_.actor, "",
                   VerifyOptions{.read_failures = options_.read_failures, .keep_declined = true});
