@@ -14,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "services/common/archive/utf8_locale.h"
 #include "services/common/base/error.h"
+#include "services/common/base/printable.h"
 
 namespace muster::cli {
 namespace {
@@ -80,7 +81,7 @@ absl::StatusOr<Files> Read(const std::string& path,
 
 void ExpectRefused(const absl::Status& status, const std::string& entry, const std::string& why) {
   EXPECT_EQ(ReasonOf(status), "SOURCE_REFUSED") << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("\"" + entry + "\" ")) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("\"" + Printable(entry) + "\" ")) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(why));
   EXPECT_NE(NextStepOf(status), "");
 }
