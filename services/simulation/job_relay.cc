@@ -264,8 +264,9 @@ absl::Status RootRelay::Start() {
     if (board_ != nullptr) board_->OnRelayChanged(relay, attached);
   });
   writer_ = std::make_unique<Executor>(Executor::Options{"job-writer", 1, 1000});
-  auto board =
-      JobBoard::Open({.folder = "/jobs"}, {disk, *topology_, *dispatcher_, clock, clock, *writer_});
+  // One thread for both: the order of their work depends on the seed alone.
+  auto board = JobBoard::Open({.folder = "/jobs"},
+                              {disk, *topology_, *dispatcher_, clock, clock, *writer_, *writer_});
   writer_->AwaitIdle();
   if (!board.ok()) return board.status();
   board_ = *std::move(board);
