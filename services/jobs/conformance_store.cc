@@ -109,8 +109,11 @@ void KeepReport(Connection& db, const v1::Deployment& deployment, const v1::Depl
   for (const v1::JobRecord::Outputs::Output& output : node.outputs().outputs()) {
     if (output.name() != kReportOutput || !ReadConformanceReport(output.value())) continue;
     db.Run(
-        "INSERT OR REPLACE INTO conformance_reports (node, deployment, type, received_at, report) "
-        "VALUES (?, ?, ?, min(?, unixepoch() * 1000000), ?)",
+        "INSERT INTO conformance_reports (node, deployment, type, received_at, report) "
+        "VALUES (?, ?, ?, min(?, unixepoch() * 1000000), ?) "
+        "ON CONFLICT (node) DO UPDATE SET deployment = excluded.deployment, type = excluded.type, "
+        "received_at = excluded.received_at, report = excluded.report "
+        "WHERE excluded.received_at >= received_at",  // an earlier one may arrive late
         node.node(), deployment.deployment(), deployment.type(), absl::ToUnixMicros(time),
         output.value());
   }

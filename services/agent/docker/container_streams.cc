@@ -21,10 +21,11 @@ absl::Duration Now() { return SystemClock().MonotonicNow(); }
 
 }  // namespace
 
-ContainerStreams::ContainerStreams(const ContainerBytes& received, int64_t log_file_size,
-                                   ContainerOutputSink sink)
-    : out_(received.out),
-      err_(received.err),
+ContainerStreams::ContainerStreams(const ContainerBytes& again, ContainerBytes& passed,
+                                   int64_t log_file_size, ContainerOutputSink sink)
+    : out_(again.out),
+      err_(again.err),
+      passed_(passed),
       log_file_size_(log_file_size),
       sink_(std::move(sink)),
       frames_([this](ContainerStream stream, std::string_view data) { Pass(stream, data); }),
@@ -38,17 +39,18 @@ ContainerStreams::~ContainerStreams() {
 }
 
 absl::StatusOr<std::unique_ptr<ContainerStreams>> ContainerStreams::Attach(
-    DockerEngine& engine, const std::string& container, ContainerOutputSink sink) {
-  std::unique_ptr<ContainerStreams> streams(new ContainerStreams({}, 0, std::move(sink)));
+    DockerEngine& engine, const std::string& container, ContainerBytes& passed,
+    ContainerOutputSink sink) {
+  std::unique_ptr<ContainerStreams> streams(new ContainerStreams({}, passed, 0, std::move(sink)));
   RETURN_IF_ERROR(streams->Open(engine, container, /*attach=*/true));
   return streams;
 }
 
 absl::StatusOr<std::unique_ptr<ContainerStreams>> ContainerStreams::Follow(
-    DockerEngine& engine, const std::string& container, const ContainerBytes& received,
+    DockerEngine& engine, const std::string& container, ContainerBytes& passed,
     int64_t log_file_size, ContainerOutputSink sink) {
   std::unique_ptr<ContainerStreams> streams(
-      new ContainerStreams(received, log_file_size, std::move(sink)));
+      new ContainerStreams(passed, passed, log_file_size, std::move(sink)));
   RETURN_IF_ERROR(streams->Open(engine, container, /*attach=*/false));
   return streams;
 }
@@ -100,8 +102,14 @@ absl::Status ContainerStreams::AddStream(DockerEngine& engine, std::string metho
 
 void ContainerStreams::Pass(ContainerStream stream, std::string_view data) {
   if (log_file_size_ > 0) log_size_.Add(data);
-  data = (stream == ContainerStream::kStdout ? out_ : err_).Skip(data);
-  if (!data.empty()) sink_(stream, data);
+  const bool out = stream == ContainerStream::kStdout;
+  ReceivedBytes& again = out ? out_ : err_;
+  DaemonLogBytes& passed = out ? passed_.out : passed_.err;
+  data = again.Skip(data);
+  if (again.DequeueLostPart()) passed.DropPart();
+  if (data.empty()) return;
+  passed.Add(data);
+  sink_(stream, data);
 }
 
 void ContainerStreams::Wait(int wake, absl::Duration limit) {

@@ -19,7 +19,7 @@
 
 namespace muster {
 
-// The received bytes of each stream of a container.
+// The bytes of each stream of a container that were passed, as the daemon's log has them.
 struct ContainerBytes {
   DaemonLogBytes out;
   DaemonLogBytes err;
@@ -34,17 +34,19 @@ struct ContainerBytes {
 class ContainerStreams {
  public:
   // Attaches to a container that is not started yet, so that no byte is missed. Blocks until the
-  // daemon has answered, for at most 30 s. The errors of DockerEngine.
+  // daemon has answered, for at most 30 s. Adds what it passes to `passed`, which outlives it. The
+  // errors of DockerEngine.
   static absl::StatusOr<std::unique_ptr<ContainerStreams>> Attach(DockerEngine& engine,
                                                                   const std::string& container,
+                                                                  ContainerBytes& passed,
                                                                   ContainerOutputSink sink);
 
   // Follows the daemon's log of a container that was started, from its first byte on, and passes
-  // what comes after the `received` bytes. `log_file_size` is that of ContainerState. Otherwise as
+  // what comes after the `passed` bytes. `log_file_size` is that of ContainerState. Otherwise as
   // Attach.
   static absl::StatusOr<std::unique_ptr<ContainerStreams>> Follow(DockerEngine& engine,
                                                                   const std::string& container,
-                                                                  const ContainerBytes& received,
+                                                                  ContainerBytes& passed,
                                                                   int64_t log_file_size,
                                                                   ContainerOutputSink sink);
 
@@ -57,7 +59,7 @@ class ContainerStreams {
   // Returns whether the daemon has reported an end of the container. Inspect it: it may have been
   // started again by hand.
   bool ended() const { return end_.done && end_.status.ok() && !end_body_.empty(); }
-  // Returns whether the log did not begin with the `received` bytes, or was so full that it may
+  // Returns whether the log did not begin with the `passed` bytes, or was so full that it may
   // have lost its beginning. Call it after the end of the output.
   bool missing() const {
     return out_.missing() || err_.missing() ||
@@ -75,7 +77,9 @@ class ContainerStreams {
     absl::Status status;  // once it is done
   };
 
-  ContainerStreams(const ContainerBytes& received, int64_t log_file_size, ContainerOutputSink sink);
+  // `again`: what the daemon sends again.
+  ContainerStreams(const ContainerBytes& again, ContainerBytes& passed, int64_t log_file_size,
+                   ContainerOutputSink sink);
   absl::Status Open(DockerEngine& engine, const std::string& container, bool attach);
   absl::Status AddStream(DockerEngine& engine, std::string method, const std::string& call,
                          EngineTransfer::BodySink sink, Stream* stream);
@@ -84,6 +88,7 @@ class ContainerStreams {
 
   ReceivedBytes out_;  // not passed again
   ReceivedBytes err_;
+  ContainerBytes& passed_;
   DaemonLogSize log_size_;
   const int64_t log_file_size_;  // 0: no log is read
   const ContainerOutputSink sink_;

@@ -45,7 +45,7 @@ class ContainerStreamsTest : public testing::DockerTest {
   }
 
   std::unique_ptr<ContainerStreams> AttachAndStart(const std::string& id) {
-    auto streams = ContainerStreams::Attach(engine_, id, Sink());
+    auto streams = ContainerStreams::Attach(engine_, id, passed_, Sink());
     EXPECT_TRUE(streams.ok()) << streams.status();
     const absl::Status started = engine_.StartContainer(id);
     EXPECT_TRUE(started.ok()) << started;
@@ -60,9 +60,10 @@ class ContainerStreamsTest : public testing::DockerTest {
   }
 
   DockerEngine engine_{docker_->socket()};
+  ContainerBytes passed_;  // of AttachAndStart
   std::string out_;
   std::string err_;
-};
+};  // namespace
 
 TEST_F(ContainerStreamsTest, EveryByteArrives) {
   // Lines of 16 KiB, bytes that are not UTF-8, zero bytes and no newline at the end.
@@ -95,8 +96,8 @@ TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
   EXPECT_EQ(out_, "one\ntwo\nthree\n");
   out_.clear();
   err_.clear();
-  auto again = ContainerStreams::Follow(
-      engine_, id, {.out = BytesOf("one\n"), .err = BytesOf("E1\nE2")}, kLogFile, Sink());
+  ContainerBytes passed = {.out = BytesOf("one\n"), .err = BytesOf("E1\nE2")};
+  auto again = ContainerStreams::Follow(engine_, id, passed, kLogFile, Sink());
   ASSERT_TRUE(again.ok()) << again.status();
   ReadToEnd(**again);
   EXPECT_EQ(out_, "two\nthree\n");
@@ -107,8 +108,8 @@ TEST_F(ContainerStreamsTest, FollowPassesOnlyWhatIsNew) {
 TEST_F(ContainerStreamsTest, LogWithAnotherBeginningIsReported) {
   const std::string id = Create("echo two; echo three");
   ReadToEnd(*AttachAndStart(id));
-  auto log =
-      ContainerStreams::Follow(engine_, id, {.out = BytesOf("one\n"), .err = {}}, kLogFile, Sink());
+  ContainerBytes passed = {.out = BytesOf("one\n"), .err = {}};
+  auto log = ContainerStreams::Follow(engine_, id, passed, kLogFile, Sink());
   ASSERT_TRUE(log.ok()) << log.status();
   ReadToEnd(**log);
   EXPECT_TRUE((*log)->missing());
@@ -119,7 +120,8 @@ TEST_F(ContainerStreamsTest, LogOfADaemonIsBounded) {
   ReadToEnd(*AttachAndStart(id));
   EXPECT_EQ(out_.size(), 3'000'000u) << "who is attached loses nothing";
   out_.clear();
-  auto log = ContainerStreams::Follow(engine_, id, {}, FileSizeOf(id), Sink());
+  ContainerBytes none;
+  auto log = ContainerStreams::Follow(engine_, id, none, FileSizeOf(id), Sink());
   ASSERT_TRUE(log.ok()) << log.status();
   ReadToEnd(**log);
   EXPECT_LE(out_.size(), size_t{1} << 20);
@@ -133,7 +135,8 @@ TEST_F(ContainerStreamsTest, FullLogOfShortLinesIsReported) {
   ReadToEnd(*AttachAndStart(id));
   ASSERT_EQ(out_.size(), 60'000u);
   out_.clear();
-  auto log = ContainerStreams::Follow(engine_, id, {}, FileSizeOf(id), Sink());
+  ContainerBytes none;
+  auto log = ContainerStreams::Follow(engine_, id, none, FileSizeOf(id), Sink());
   ASSERT_TRUE(log.ok()) << log.status();
   ReadToEnd(**log);
   EXPECT_LT(out_.size(), 60'000u);
@@ -144,7 +147,8 @@ TEST_F(ContainerStreamsTest, LogThatIsNotFullIsWhole) {
   const std::string id = Create("head -c 700000 /dev/urandom", int64_t{1} << 20);
   ReadToEnd(*AttachAndStart(id));
   const std::string all = std::exchange(out_, "");
-  auto log = ContainerStreams::Follow(engine_, id, {}, FileSizeOf(id), Sink());
+  ContainerBytes none;
+  auto log = ContainerStreams::Follow(engine_, id, none, FileSizeOf(id), Sink());
   ASSERT_TRUE(log.ok()) << log.status();
   ReadToEnd(**log);
   EXPECT_EQ(out_, all);
@@ -152,7 +156,7 @@ TEST_F(ContainerStreamsTest, LogThatIsNotFullIsWhole) {
 }
 
 TEST_F(ContainerStreamsTest, UnknownContainerIsRefused) {
-  const auto streams = ContainerStreams::Attach(engine_, "none", Sink());
+  const auto streams = ContainerStreams::Attach(engine_, "none", passed_, Sink());
   EXPECT_EQ(ReasonOf(streams.status()), "DOCKER_FAILED") << streams.status();
 }
 
@@ -164,8 +168,7 @@ TEST_F(ContainerStreamsTest, EndOfTheDaemonIsAFaultAndItsLogHasTheRest) {
   while (streams->fault().ok() && !streams->output_ended()) streams->Wait(-1, absl::Seconds(10));
   EXPECT_FALSE(streams->ended());
   docker_->Start();
-  auto rest =
-      ContainerStreams::Follow(engine_, id, {.out = BytesOf(out_), .err = {}}, kLogFile, Sink());
+  auto rest = ContainerStreams::Follow(engine_, id, passed_, kLogFile, Sink());
   ASSERT_TRUE(rest.ok()) << rest.status();
   ReadToEnd(**rest);
   std::string want;

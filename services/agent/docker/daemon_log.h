@@ -46,6 +46,14 @@ class DaemonLogBytes {
     part_.append(data);
   }
 
+  // Removes the bytes that the daemon may not have stored: it was killed, and the log lacks them.
+  void DropPart() {
+    line_ -= part_.size();
+    bytes_ = stored_bytes();
+    crc_ = stored_crc_;
+    part_.clear();
+  }
+
   int64_t bytes() const { return bytes_; }
   // Returns the CRC32C of the bytes.
   uint32_t crc() const { return crc_; }
@@ -102,6 +110,7 @@ class ReceivedBytes {
     new_ = part_.substr(0, matched_).append(data);
     absent_ = static_cast<int64_t>(std::exchange(part_, std::string()).size());
     matched_ = 0;
+    lost_part_ = true;
     return new_;
   }
 
@@ -109,6 +118,10 @@ class ReceivedBytes {
   bool missing() const {
     return left_ > 0 || found_ != crc_ || (matched_ > 0 && matched_ < part_.size());
   }
+
+  // Returns once whether the log lacks the part of a line at the end of the received bytes: before
+  // the bytes that the last call of Skip returned.
+  bool DequeueLostPart() { return std::exchange(lost_part_, false); }
 
   // Returns how many received bytes the log, once it was read, lacks at its end.
   int64_t absent() const { return absent_ + static_cast<int64_t>(part_.size() - matched_); }
@@ -120,6 +133,7 @@ class ReceivedBytes {
   std::string part_;    // expected after them
   size_t matched_ = 0;  // of its bytes
   int64_t absent_ = 0;
+  bool lost_part_ = false;
   std::string new_;
 };
 

@@ -58,6 +58,16 @@ TEST(DaemonLogBytesTest, PartOfALineIsNotStored) {
   EXPECT_EQ(bytes.crc(), Crc32c("a\nbc" + std::string(kPiece, 'y') + "\nd"));
 }
 
+TEST(DaemonLogBytesTest, DroppedPartIsNotInTheLog) {
+  DaemonLogBytes bytes = BytesOf(std::string(kPiece, 'x') + "part");
+  bytes.DropPart();
+  EXPECT_EQ(bytes.crc(), Crc32c(std::string(kPiece, 'x')));
+  bytes.Add("\n");  // dropped by the daemon
+  bytes.Add("next\n");
+  EXPECT_EQ(bytes.crc(), Crc32c(std::string(kPiece, 'x') + "next\n"));
+  EXPECT_EQ(bytes.bytes(), static_cast<int64_t>(kPiece) + 5);
+}
+
 TEST(ReceivedBytesTest, PartOfALineThatTheLogLacksIsNotSkipped) {
   ReceivedBytes lost(BytesOf("a\nsuper"));
   EXPECT_EQ(lost.Skip("a\n"), "");
@@ -65,7 +75,10 @@ TEST(ReceivedBytesTest, PartOfALineThatTheLogLacksIsNotSkipped) {
   EXPECT_EQ(lost.absent(), 5) << "the container may have ended with it";
   EXPECT_EQ(lost.Skip("su"), "");
   EXPECT_TRUE(lost.missing());
+  EXPECT_FALSE(lost.DequeueLostPart());
   EXPECT_EQ(lost.Skip("m\n"), "sum\n");
+  EXPECT_TRUE(lost.DequeueLostPart());
+  EXPECT_FALSE(lost.DequeueLostPart());
   EXPECT_EQ(lost.Skip("next\n"), "next\n");
   EXPECT_FALSE(lost.missing());
   EXPECT_EQ(lost.absent(), 5);

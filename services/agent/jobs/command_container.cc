@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<RunningCommand>> CommandContainer::Start(
 // Fails only if the container was certainly not started.
 absl::Status CommandContainer::StartNow() {
   DockerEngine& engine = options_.engine;
-  ASSIGN_OR_RETURN(streams_, ContainerStreams::Attach(engine, name_, Sink()));
+  ASSIGN_OR_RETURN(streams_, ContainerStreams::Attach(engine, name_, passed_, Sink()));
   complete_ = true;
   if (options_.stopped()) return errors::ContainerNotStarted("it was stopped before the start");
   const absl::Status started = engine.StartContainer(name_);
@@ -140,7 +140,6 @@ std::unique_ptr<RunningCommand> CommandContainer::Adopt(Options options) {
 ContainerOutputSink CommandContainer::Sink() {
   return [this](ContainerStream stream, std::string_view data) {
     const bool out = stream == ContainerStream::kStdout;
-    (out ? out_ : err_).Add(data);
     options_.sink(out ? v1::JOB_STREAM_STDOUT : v1::JOB_STREAM_STDERR, data);
   };
 }
@@ -230,8 +229,8 @@ void CommandContainer::Reopen() {
   if (state->status == "created") return RemoveUnstarted();
   if (state->status == "removing") return;  // then it is not found
   if (state->ended() && !output_lost_.ok()) return ReadEnd();
-  auto streams = ContainerStreams::Follow(options_.engine, name_, {.out = out_, .err = err_},
-                                          state->log_file_size, Sink());
+  auto streams =
+      ContainerStreams::Follow(options_.engine, name_, passed_, state->log_file_size, Sink());
   if (!streams.ok()) {
     if (state->ended()) GiveUpOutputLater(streams.status());
     return;
@@ -261,7 +260,7 @@ void CommandContainer::NoteAnswer(const absl::StatusOr<ContainerState>& state) {
 
 // A daemon that was killed while it started the container may have forgotten that.
 bool CommandContainer::HasRun() const {
-  return options_.has_run || start_confirmed_ || out_.bytes() + err_.bytes() > 0;
+  return options_.has_run || start_confirmed_ || passed_.out.bytes() + passed_.err.bytes() > 0;
 }
 
 // A container that was not started has no effects. Its start may still be executed.

@@ -12,7 +12,6 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "services/agent/docker/container_streams.h"
-#include "services/agent/docker/daemon_log.h"
 #include "services/agent/docker/docker_engine.h"
 #include "services/agent/jobs/job_plan.h"
 #include "services/agent/jobs/job_workspace.h"
@@ -90,8 +89,7 @@ class CommandContainer final : public RunningCommand {
 
   const Options options_;
   const std::string name_;
-  DaemonLogBytes out_;  // passed bytes, as the daemon's log has them
-  DaemonLogBytes err_;
+  ContainerBytes passed_;
   std::unique_ptr<ContainerStreams> streams_;  // null while the daemon does not answer
   bool complete_ = false;     // the streams began before the start, or after the end
   absl::Duration reopen_at_;  // monotonic, as the next, while there are no streams

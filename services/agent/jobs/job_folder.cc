@@ -74,6 +74,7 @@ absl::StatusOr<std::unique_ptr<NodeJobFolder>> NodeJobFolder::Open(FileOps& ops,
 absl::Status NodeJobFolder::OpenLog(const std::string& job, const std::string& node) {
   const std::string path = RecordsPath(folder_);
   auto log = RecordOutbox::Open(ops_, path, job, node);
+  const bool is_missing = absl::IsNotFound(log.status());
   // The journal is created before the command, and removed after the job is done.
   if (absl::IsDataLoss(log.status()) || absl::IsNotFound(log.status())) {
     log = RecordOutbox::Salvage(ops_, path, job, node);
@@ -83,7 +84,7 @@ absl::Status NodeJobFolder::OpenLog(const std::string& job, const std::string& n
   if (log_->has_final()) return absl::OkStatus();
   // Also if an earlier process has moved them away, and was killed before it could report that.
   const absl::Status damaged = ops_.Stat(DamagedRecords(path)).status();
-  records_damaged_ = damaged.ok();
+  records_damaged_ = damaged.ok() || is_missing;
   return absl::IsNotFound(damaged) ? absl::OkStatus() : damaged;
 }
 

@@ -33,7 +33,7 @@ bool JobLog::Repeat(absl::FunctionRef<absl::Status()> write) {
           {{"job", options_.job}, {"error", status}});
     }
     failure = status;
-    // The next process reports the job as lost. An invalid record stays invalid.
+    // An invalid record stays invalid.
     if (options_.stops() || absl::IsInvalidArgument(status)) return false;
     options_.wait(backoff.Next(std::nullopt));
   }

@@ -16,7 +16,8 @@
 namespace muster {
 
 // Repeats a write that fails, such as on a full disk, with a back-off, until the agent stops: the
-// next process of the agent continues then. Not thread-safe; calls block on the disk.
+// next process of the agent then follows a container, and reports another command as lost. Not
+// thread-safe; calls block on the disk.
 class JobLog {
  public:
   struct Options {

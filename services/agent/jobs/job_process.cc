@@ -160,10 +160,16 @@ void JobProcess::Resume() {
       {{"job", job_}});
   if (!folder_.log()->content().started) log_.SetStart(mark.start);
   if (const auto& stop = folder_.stop()) {
-    ended_by_ = stop->why;
+    stop_ = ended_by_ = stop->why;
     signal_time_ = stop->time;
     too_large_ = stop->detail;
-    signal_at_ = kill_at_ = Now();
+    signal_at_ = Now();
+    // The agent may have been killed before it sent the signal.
+    const bool at_once = stop->why == JobStop::kStateTooLarge;
+    if (!at_once) command->Signal(SIGTERM);
+    kill_at_ = signal_at_ + (at_once ? absl::ZeroDuration()
+                                     : std::clamp(kKillGrace - (absl::Now() - stop->time),
+                                                  absl::ZeroDuration(), kKillGrace));
   }
   RunToEnd(*command, recorder, Now() - mark.Elapsed());
 }
@@ -363,6 +369,7 @@ bool JobProcess::SaveWorkspace(v1::JobRecord::Final* final) {
     LogLimited(LogLevel::kError, "the workspace of a job cannot be saved", job_,
                {{"job", job_}, {"error", failure}});
     if (!IsNeverSaved(failure) && Now() >= until) {
+      provisions_.workspace()->GiveUp();
       failure = errors::WorkspaceNotSaved(
           absl::StrCat("for ", absl::FormatDuration(host_.save_within), ": ", failure.message()));
     }

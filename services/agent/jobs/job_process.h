@@ -42,7 +42,6 @@ struct JobHost {
   absl::Duration save_within = absl::Minutes(10);
 };
 
-// The reason to end a process early.
 // Runs one command, on the node or in a container, or builds an image. Its output is always read,
 // so it never waits for the network; the stored output is bounded (output_recorder.h). At its time
 // limit or on Stop it gets SIGTERM, and SIGKILL 5 s later. The container of a deployment has a

@@ -46,6 +46,13 @@ absl::StatusOr<v1::JobRecord> JobWorkspace::Save(const std::function<bool()>& st
   return record;
 }
 
+void JobWorkspace::GiveUp() const {
+  const absl::Status refused = outbox_->Refuse(job_);
+  if (refused.ok()) return;
+  Log(LogLevel::kError, "a workspace that was not saved cannot be moved away",
+      {{"job", job_}, {"error", refused}});
+}
+
 void JobWorkspace::SetSaved() const {
   const absl::Status status = state_.MarkSaved();
   if (status.ok()) return;

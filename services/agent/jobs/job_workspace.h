@@ -35,6 +35,10 @@ class JobWorkspace {
   // `stopped` and the errors: as those of WorkspaceOutbox::Save.
   absl::StatusOr<v1::JobRecord> Save(const std::function<bool()>& stopped) const;
 
+  // Save has failed for too long: what was packed, but not durably, must not become a version of
+  // the workspace later. Logs a failure.
+  void GiveUp() const;
+
   // The record is stored: the folder may be removed. Logs a failure.
   void SetSaved() const;
 

@@ -90,14 +90,20 @@ absl::StatusOr<std::unique_ptr<RecordOutbox>> RecordOutbox::Salvage(FileOps& ops
 
 absl::Status RecordOutbox::CopyRecords(FileOps& ops, const std::string& damaged,
                                        RecordOutbox& salvaged) {
+  // Only damage ends the records: after another failure the caller tries again.
+  const auto is_end = [](const absl::Status& status) {
+    return absl::IsDataLoss(status) || absl::IsNotFound(status);
+  };
   const auto info = ops.Stat(damaged);
+  if (!info.ok()) return is_end(info.status()) ? absl::OkStatus() : info.status();
   auto reader = JournalReader::Open(ops, damaged);
-  if (!info.ok() || !reader.ok()) return absl::OkStatus();
+  if (!reader.ok()) return is_end(reader.status()) ? absl::OkStatus() : reader.status();
   for (;;) {
     std::string_view bytes;
     v1::JobRecord record;
     const auto found = (*reader)->Next(info->size, &bytes);
-    if (!found.ok() || !*found || !Parse(bytes, damaged, &record).ok()) return absl::OkStatus();
+    if (!found.ok()) return is_end(found.status()) ? absl::OkStatus() : found.status();
+    if (!*found || !Parse(bytes, damaged, &record).ok()) return absl::OkStatus();
     RETURN_IF_ERROR(salvaged.Append(std::move(record)));
   }
 }
