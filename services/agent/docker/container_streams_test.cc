@@ -63,7 +63,7 @@ class ContainerStreamsTest : public testing::DockerTest {
   ContainerBytes passed_;  // of AttachAndStart
   std::string out_;
   std::string err_;
-};  // namespace
+};
 
 TEST_F(ContainerStreamsTest, EveryByteArrives) {
   // Lines of 16 KiB, bytes that are not UTF-8, zero bytes and no newline at the end.
