@@ -12,8 +12,8 @@ namespace muster {
 
 inline constexpr int kMaxPage = 1'000;
 inline constexpr size_t kUsualPage = 100;
-inline constexpr size_t kMaxPageBytes =
-    size_t{1} << 20;  // that are read for a page; a single row may have more
+// The bytes that are read for a page. A single row may have more.
+inline constexpr size_t kMaxPageBytes = size_t{1} << 20;
 
 // Returns the size that a request wants, or `usual` for 0. INVALID_ARGUMENT (INVALID_PAGE_SIZE).
 inline absl::StatusOr<size_t> PageSize(int32_t wanted, size_t usual = kUsualPage) {

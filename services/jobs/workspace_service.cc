@@ -13,6 +13,7 @@
 #include "services/jobs/page_size.h"
 
 namespace muster {
+
 grpc::ServerUnaryReactor* WorkspaceService::ListWorkspaces(grpc::CallbackServerContext* context,
                                                            const v1::ListWorkspacesRequest* request,
                                                            v1::ListWorkspacesResponse* response) {

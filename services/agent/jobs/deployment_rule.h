@@ -18,8 +18,9 @@ std::string_view ActionOf(const TypeDocument& type);
 inline constexpr std::string_view kNoNetwork = "none";
 
 // Lowers the limits of the rule that admits a deployment to those of its documents. A type without
-// a network gets none, also if the rule has one; another type has that of the rule, which the
-// policy has compared. INVALID_ARGUMENT (INVALID_DOCUMENT: `image` is not that of the type).
+// a network gets none, also if the rule has one. A type with a network has the one of the
+// rule; the policy has checked that they are equal. INVALID_ARGUMENT (INVALID_DOCUMENT: `image` is
+// not that of the type).
 absl::Status ApplyDeployment(const ResolvedDeployment& resolved, const std::string& image,
                              CommandRule* rule);
 

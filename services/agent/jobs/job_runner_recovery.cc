@@ -16,6 +16,7 @@
 #include "services/common/base/status_macros.h"
 
 namespace muster {
+
 absl::Status JobRunner::Recover() {
   RETURN_IF_ERROR(MakeFolders(PosixFileOps(), folder_));
   ASSIGN_OR_RETURN(const auto entries, PosixFileOps().List(folder_));
