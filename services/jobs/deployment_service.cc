@@ -12,6 +12,7 @@
 #include "services/common/errors/runs.h"
 #include "services/common/errors/templates.h"
 #include "services/common/identity/caller_uri.h"
+#include "services/common/identity/signed_command.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/change_origin.h"
 #include "services/jobs/conformance_report.h"
@@ -83,10 +84,11 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
-  RETURN_IF_ERROR(CheckDeploymentSubmission(request, call.caller().identity.fleet));
+  ASSIGN_OR_RETURN(const v1::Command command,
+                   CheckDeploymentSubmission(request, call.caller().identity.fleet));
   // A repeated call returns what is stored, although a secret was deleted since.
   if (!parts_.deployments.Get(deployment.deployment()).ok()) {
-    RETURN_IF_ERROR(CheckNew(call, deployment, request));
+    RETURN_IF_ERROR(CheckNew(call, deployment, command, request));
   }
   RETURN_IF_ERROR(parts_.reserve.CheckData(static_cast<int64_t>(request.ByteSizeLong())));
   ToProto(parts_.clock.Now(), deployment.mutable_create_time());
@@ -107,12 +109,17 @@ absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentReq
   return absl::OkStatus();
 }
 
+// Verifies the certificate of the signer as the root relay does. A gateway names any operator as
+// the caller: otherwise it could open a deployment, which gets secrets and a workspace until the
+// relay refuses it. A command whose time has not come is verified for its first moment.
 absl::Status DeploymentService::CheckNew(const Call& call, const v1::Deployment& deployment,
+                                         const v1::Command& command,
                                          const v1::CreateDeploymentRequest& request) {
   const auto command_ca = parts_.command_ca.Get();
   if (!command_ca) return errors::NoCommandAuthority();
-  RETURN_IF_ERROR(VerifySigner(request.command(), *command_ca, call.caller().identity.fleet,
-                               parts_.clock.Now()));
+  RETURN_IF_ERROR(VerifyCommand(request.command(), *command_ca, call.caller().identity.fleet,
+                                std::max(parts_.clock.Now(), FromProto(command.not_before())))
+                      .status());
   RETURN_IF_ERROR(parts_.secrets.Check(deployment.secrets()));
   RETURN_IF_ERROR(CheckConformance(deployment, request));
   return deployment.has_workspace() ? parts_.workspaces.CheckQuota() : absl::OkStatus();

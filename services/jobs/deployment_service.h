@@ -58,7 +58,7 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   absl::Status Create(Call& call, const v1::CreateDeploymentRequest& request,
                       v1::Deployment* response);
   absl::Status CheckNew(const Call& call, const v1::Deployment& deployment,
-                        const v1::CreateDeploymentRequest& request);
+                        const v1::Command& command, const v1::CreateDeploymentRequest& request);
   absl::Status CheckConformance(const v1::Deployment& deployment,
                                 const v1::CreateDeploymentRequest& request);
   absl::Status Get(Call& call, const v1::GetDeploymentRequest& request, v1::Deployment* response);

@@ -1,11 +1,8 @@
 #include "services/jobs/deployment_submission.h"
 
-#include <algorithm>
-
 #include "services/common/base/status_macros.h"
 #include "services/common/identity/signed_command.h"
 #include "services/common/jobs/job_submission.h"
-#include "services/common/rpc/proto_time.h"
 
 namespace muster {
 
@@ -18,17 +15,11 @@ v1::SubmitJobRequest SubmissionOf(const v1::CreateDeploymentRequest& request) {
   return submission;
 }
 
-absl::Status CheckDeploymentSubmission(const v1::CreateDeploymentRequest& request,
-                                       std::string_view fleet) {
-  ASSIGN_OR_RETURN(const v1::Command command, CheckSignedBytes(request.command(), fleet));
-  return CheckSubmission(SubmissionOf(request), command).status();
-}
-
-absl::Status VerifySigner(const v1::SignedCommand& signed_command, const Certificate& command_ca,
-                          std::string_view fleet, absl::Time now) {
-  ASSIGN_OR_RETURN(const v1::Command command, CheckSignedBytes(signed_command, fleet));
-  const absl::Time at = std::max(now, FromProto(command.not_before()));
-  return VerifyCommand(signed_command, command_ca, fleet, at).status();
+absl::StatusOr<v1::Command> CheckDeploymentSubmission(const v1::CreateDeploymentRequest& request,
+                                                      std::string_view fleet) {
+  ASSIGN_OR_RETURN(v1::Command command, CheckSignedBytes(request.command(), fleet));
+  RETURN_IF_ERROR(CheckSubmission(SubmissionOf(request), command).status());
+  return command;
 }
 
 }  // namespace muster
