@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -37,11 +38,13 @@ class ConformanceStoreTest : public ::testing::Test {
     std::filesystem::remove_all(folder_);
   }
 
-  // Stores the records of the type on a node, whose last one has this time, or none.
-  void Probe(const std::string& node, const std::optional<absl::Time>& time) {
+  // Stores the records of the type on a node, whose last one has this time, or none, as those of
+  // the deployment ("d-NODE" + `again`).
+  void Probe(const std::string& node, const std::optional<absl::Time>& time,
+             const std::string& again = "") {
     v1::Deployment message;
-    message.set_deployment(absl::StrCat("d-", node));
-    message.set_job(absl::StrCat("j-", node));
+    message.set_deployment(absl::StrCat("d-", node, again));
+    message.set_job(absl::StrCat("j-", node, again));
     message.set_created_by("ann");
     message.set_type("conformance@1.0.0");
     message.set_state(v1::DEPLOYMENT_STATE_PENDING);
@@ -69,11 +72,39 @@ class ConformanceStoreTest : public ::testing::Test {
     return found.ok() ? FromProto(found->report_time()) : absl::InfinitePast();
   }
 
+  // Passes each page of the list to `check`. Returns the number of nodes.
+  size_t ReadPages(absl::FunctionRef<void(const std::vector<v1::NodeConformance>& page)> check) {
+    std::string token;
+    size_t count = 0;
+    do {
+      std::string next;
+      const auto page = store_->List(token, 1'000, absl::Now(), &next);
+      EXPECT_TRUE(page.ok()) << page.status();
+      if (!page.ok() || page->empty()) {
+        ADD_FAILURE() << "no page after " << token;
+        return count;
+      }
+      check(*page);
+      count += page->size();
+      token = next;
+    } while (!token.empty());
+    return count;
+  }
+
   const std::string folder_ = ::testing::TempDir() + "/conformance-store";
   std::unique_ptr<sqlite::LocalDatabase> database_;
   std::unique_ptr<DeploymentStore> deployments_;
   std::unique_ptr<ConformanceStore> store_;
 };
+
+// The outcome of an earlier deployment may arrive after that of a later one.
+TEST_F(ConformanceStoreTest, EarlierReportDoesNotReplaceALaterOne) {
+  const absl::Time later = absl::FromUnixSeconds(1'700'000'000);
+  Probe("n1", later, "-2");
+  Probe("n1", later - absl::Hours(1), "-1");
+  EXPECT_EQ(TimeOf("n1"), later);
+  EXPECT_EQ(store_->Get("n1", absl::Now())->deployment(), "d-n1-2");
+}
 
 TEST_F(ConformanceStoreTest, ReportHasTheTimeOfItsRecordButNoLaterOne) {
   const absl::Time begin = absl::FromUnixSeconds(absl::ToUnixSeconds(absl::Now()));
@@ -103,18 +134,10 @@ TEST_F(ConformanceStoreTest, PageIsBoundedByTheBytesOfItsReports) {
     return absl::OkStatus();
   });
   ASSERT_TRUE(filled.ok()) << filled;
-  std::string token;
-  size_t count = 0;
-  do {
-    std::string next;
-    const auto page = store_->List(token, 1'000, absl::Now(), &next);
-    ASSERT_TRUE(page.ok()) << page.status();
-    ASSERT_FALSE(page->empty());
-    EXPECT_LE(page->size(), kMaxPageBytes / kReportBytes + 2);
-    EXPECT_EQ(page->front().status(), "pass");
-    count += page->size();
-    token = next;
-  } while (!token.empty());
+  const size_t count = ReadPages([](const std::vector<v1::NodeConformance>& page) {
+    EXPECT_LE(page.size(), kMaxPageBytes / kReportBytes + 2);
+    EXPECT_EQ(page.front().status(), "pass");
+  });
   EXPECT_EQ(count, size_t{kNodes});
 }
 
@@ -142,19 +165,11 @@ TEST_F(ConformanceStoreTest, PageIsBoundedByTheBytesOfItsDifferences) {
   v1::ConformanceBaseline baseline;
   baseline.set_node("n0");
   ASSERT_TRUE(store_->SetBaseline(baseline).ok());
-  std::string token;
-  size_t count = 0;
-  do {
-    std::string next;
-    const auto page = store_->List(token, 1'000, absl::Now(), &next);
-    ASSERT_TRUE(page.ok()) << page.status();
-    ASSERT_FALSE(page->empty());
+  const size_t count = ReadPages([](const std::vector<v1::NodeConformance>& page) {
     size_t bytes = 0;
-    for (const v1::NodeConformance& node : *page) bytes += node.ByteSizeLong();
+    for (const v1::NodeConformance& node : page) bytes += node.ByteSizeLong();
     EXPECT_LT(bytes, 2 * kMaxPageBytes);
-    count += page->size();
-    token = next;
-  } while (!token.empty());
+  });
   EXPECT_EQ(count, size_t{kNodes});
 }
 
