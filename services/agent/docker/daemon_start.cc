@@ -4,11 +4,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <ctime>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
-#include "absl/time/clock.h"
 #include "services/common/base/process_identity.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/unique_fd.h"
@@ -42,12 +39,6 @@ pid_t ReadPidFile() {
   pid_t pid = 0;
   if (!text.ok() || !absl::SimpleAtoi(absl::StripAsciiWhitespace(*text), &pid)) return 0;
   return pid;
-}
-
-absl::Time BootTime() {
-  timespec since = {};
-  clock_gettime(CLOCK_BOOTTIME, &since);
-  return absl::Now() - absl::DurationFromTimespec(since);
 }
 
 }  // namespace

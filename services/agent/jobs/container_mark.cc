@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "services/agent/jobs/process_mark.h"
+#include "services/common/base/process_identity.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
 

@@ -22,26 +22,17 @@ using ::testing::HasSubstr;
 
 // The tests set the command, as an image would.
 v1::SignedCommand DeploymentOf(const std::string& image) {
-  v1::Command command;
-  command.mutable_container()->set_image(image);
-  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
-  deployment.set_deployment(std::string(32, 'd'));
-  deployment.set_action("deploy");
-  deployment.set_type_document(absl::StrCat(
-      "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
-      image,
-      "\n"
+  constexpr char kDocument[] =
       "parameters:\n"
       "  region: {schema: {type: string}, required: true}\n"
       "  size: {schema: {type: integer}, value: 3}\n"
       "outputs:\n"
       "  url: {schema: {type: string}, required: true}\n"
       "  port: {schema: {type: integer}}\n"
-      "  token: {sensitive: true}\n"));
-  deployment.set_parameters(R"({"region": "eu"})");
-  v1::SignedCommand signed_command;
-  signed_command.set_command(command.SerializeAsString());
-  return signed_command;
+      "  token: {sensitive: true}\n";
+  return DeploymentCommand(image, kDocument, [](v1::Command::Deployment& deployment) {
+    deployment.set_parameters(R"({"region": "eu"})");
+  });
 }
 
 constexpr char kAwaitGo[] = "while [ ! -e /state/go ]; do sleep 0.1; done;";

@@ -76,7 +76,7 @@ absl::Status NodeJobFolder::OpenLog(const std::string& job, const std::string& n
   auto log = RecordOutbox::Open(ops_, path, job, node);
   const bool is_missing = absl::IsNotFound(log.status());
   // The journal is created before the command, and removed after the job is done.
-  if (absl::IsDataLoss(log.status()) || absl::IsNotFound(log.status())) {
+  if (absl::IsDataLoss(log.status()) || is_missing) {
     log = RecordOutbox::Salvage(ops_, path, job, node);
   }
   if (!log.ok()) return log.status();

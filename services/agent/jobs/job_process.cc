@@ -23,6 +23,7 @@
 #include "services/common/base/error.h"
 #include "services/common/base/log.h"
 #include "services/common/base/poll_time.h"
+#include "services/common/base/process_identity.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/docker.h"

@@ -58,23 +58,15 @@ SecretHost SecretsOf(const std::string& folder) {
 }
 
 v1::SignedCommand DeploymentOf(const std::string& image) {
-  v1::Command command;
-  command.mutable_container()->set_image(image);
-  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
-  deployment.set_deployment(std::string(32, 'd'));
-  deployment.set_action("deploy");
-  deployment.set_type_document(absl::StrCat(
-      "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
-      image,
-      "\nvault: true\noutputs:\n  url: {}\n  short: {schema: {type: string, maxLength: 3}}\n"
-      "secrets:\n  db: {required: true}\n"));
-  auto& secret = *deployment.add_secrets();
-  secret.set_name("db");
-  secret.set_secret("prod/db");
-  secret.set_version(3);
-  v1::SignedCommand signed_command;
-  signed_command.set_command(command.SerializeAsString());
-  return signed_command;
+  constexpr char kDocument[] =
+      "vault: true\noutputs:\n  url: {}\n  short: {schema: {type: string, maxLength: 3}}\n"
+      "secrets:\n  db: {required: true}\n";
+  return DeploymentCommand(image, kDocument, [](v1::Command::Deployment& deployment) {
+    auto& secret = *deployment.add_secrets();
+    secret.set_name("db");
+    secret.set_secret("prod/db");
+    secret.set_version(3);
+  });
 }
 
 // Returns the files below the folder that contain the text.

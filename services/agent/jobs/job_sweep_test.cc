@@ -13,9 +13,9 @@
 #include "services/agent/jobs/command_container.h"
 #include "services/agent/jobs/deployment_state.h"
 #include "services/agent/jobs/job_folder.h"
-#include "services/agent/jobs/process_mark.h"
 #include "services/agent/jobs/testing/job_runner_fixture.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/process_identity.h"
 #include "services/common/jobs/final_record.h"
 #include "testing/fixtures/await.h"
 

@@ -22,18 +22,9 @@ namespace {
 using ::testing::HasSubstr;
 
 v1::SignedCommand DeploymentOf(const std::string& image) {
-  v1::Command command;
-  command.mutable_container()->set_image(image);
-  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
-  deployment.set_deployment(std::string(32, 'd'));
-  deployment.set_action("deploy");
-  deployment.set_type_document(absl::StrCat(
-      "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
-      image, "\n"));
-  deployment.mutable_workspace()->set_workspace("w");
-  v1::SignedCommand signed_command;
-  signed_command.set_command(command.SerializeAsString());
-  return signed_command;
+  return DeploymentCommand(image, "", [](v1::Command::Deployment& deployment) {
+    deployment.mutable_workspace()->set_workspace("w");
+  });
 }
 
 class JobWorkspaceTest : public JobContainerFixture {

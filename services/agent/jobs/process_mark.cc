@@ -1,7 +1,6 @@
 #include "services/agent/jobs/process_mark.h"
 
 #include <signal.h>
-#include <time.h>
 
 #include <filesystem>
 #include <system_error>
@@ -12,7 +11,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "absl/time/clock.h"
 #include "services/common/base/secret_file.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/jobs.h"
@@ -44,14 +42,6 @@ std::vector<pid_t> MembersOf(pid_t group) {
 }
 
 }  // namespace
-
-absl::Duration SinceBoot() {
-  timespec since = {};
-  clock_gettime(CLOCK_BOOTTIME, &since);
-  return absl::DurationFromTimespec(since);
-}
-
-absl::Time BootTime() { return absl::Now() - SinceBoot(); }
 
 absl::StatusOr<ProcessMark> ProcessMark::Of(pid_t pid) {
   auto process = IdentifyProcess(pid);

@@ -8,18 +8,12 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "services/common/base/process_identity.h"
 
 namespace muster {
 
 // The variable in the environment of every process of a job.
 inline constexpr std::string_view kJobVariable = "MUSTER_JOB";
-
-// Returns the time since the start of the machine. It includes suspension, and never jumps.
-absl::Duration SinceBoot();
-// Returns when the machine was started.
-absl::Time BootTime();
 
 // The leader of a process group, as the agent stores it.
 struct ProcessMark : ProcessIdentity {

@@ -1,11 +1,13 @@
 #include "services/common/base/process_identity.h"
 
+#include <ctime>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 #include "services/common/base/secret_file.h"
 
 namespace muster {
@@ -19,6 +21,14 @@ std::string BootId() {
   const auto text = ReadFileBounded("/proc/sys/kernel/random/boot_id", kMaxFile);
   return text.ok() ? std::string(absl::StripAsciiWhitespace(*text)) : std::string();
 }
+
+absl::Duration SinceBoot() {
+  timespec since = {};
+  clock_gettime(CLOCK_BOOTTIME, &since);
+  return absl::DurationFromTimespec(since);
+}
+
+absl::Time BootTime() { return absl::Now() - SinceBoot(); }
 
 std::optional<ProcessStat> ReadProcessStat(pid_t pid) {
   const auto text = ReadFileBounded(absl::StrCat("/proc/", pid, "/stat"), kMaxFile);

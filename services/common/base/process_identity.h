@@ -8,10 +8,17 @@
 #include <optional>
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace muster {
 
 // Returns the id of this boot of the machine; empty if it cannot be read.
 std::string BootId();
+
+// Returns the time since the start of the machine. It includes suspension, and never jumps.
+absl::Duration SinceBoot();
+// Returns when the machine was started.
+absl::Time BootTime();
 
 // Identifies one process. The kernel reuses a pid, but never with the same start time in the same
 // boot.

@@ -10,9 +10,11 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
@@ -21,6 +23,7 @@
 #include "services/agent/jobs/job_recovery.h"
 #include "services/agent/jobs/testing/memory_contents.h"
 #include "services/common/base/file_ops.h"
+#include "services/common/base/strings.h"
 #include "services/common/base/subprocess.h"
 #include "testing/fixtures/await.h"
 
@@ -79,6 +82,25 @@ inline JobPlan PlanOf(const std::string& image, const std::string& script) {
 // Returns the command of a job with this image.
 using CommandOfImage = v1::SignedCommand (*)(const std::string& image);
 inline v1::SignedCommand NoCommand(const std::string&) { return {}; }
+
+// Returns the command of a deployment of this image. `document` follows the common lines of its
+// type; `change` sets the rest of the deployment.
+inline v1::SignedCommand DeploymentCommand(
+    const std::string& image, std::string_view document,
+    absl::FunctionRef<void(v1::Command::Deployment& deployment)> change) {
+  v1::Command command;
+  command.mutable_container()->set_image(image);
+  v1::Command::Deployment& deployment = *command.mutable_container()->mutable_deployment();
+  deployment.set_deployment(std::string(32, 'd'));
+  deployment.set_action("deploy");
+  deployment.set_type_document(absl::StrCat(
+      "apiVersion: muster/v1\nkind: TemplateType\nname: t\nversion: 1.0.0\ncontract: 1\nimage: ",
+      image, "\n", ToAbsl(document)));
+  change(deployment);
+  v1::SignedCommand signed_command;
+  signed_command.set_command(command.SerializeAsString());
+  return signed_command;
+}
 
 // Returns the secrets of an agent with this folder.
 using SecretsOfAgent = SecretHost (*)(const std::string& folder);
