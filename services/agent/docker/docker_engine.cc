@@ -11,6 +11,8 @@
 #include "services/agent/docker/daemon_log.h"
 #include "services/agent/docker/engine_json.h"
 #include "services/agent/docker/progress_lines.h"
+#include "services/common/base/clock.h"
+#include "services/common/base/error.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/base/strings.h"
 #include "services/common/errors/docker.h"
@@ -206,6 +208,7 @@ absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration li
   ASSIGN_OR_RETURN(std::string path,
                    PathOf(absl::StrCat("/images/create?fromImage=", UrlEscaped(image))));
   ASSIGN_OR_RETURN(std::string header, AuthHeader(image));
+  const absl::Duration start = SystemClock().MonotonicNow();
   ProgressLines lines;
   EngineTransfer transfer(socket_, {"POST", std::move(path), "", {std::move(header)}},
                           [&](std::string_view piece) {
@@ -215,6 +218,9 @@ absl::Status DockerEngine::PullImage(const std::string& image, absl::Duration li
   const absl::Status status = transfer.Perform(limit, stopped);
   if (!lines.failure().empty()) return errors::ImagePullFailed(image, lines.failure());
   if (status.ok()) return status;
+  // The daemon has ended; otherwise it waits for the registry.
+  const bool given_up = (stopped && stopped()) || SystemClock().MonotonicNow() - start >= limit;
+  if (ReasonOf(status) == "DOCKER_UNREACHABLE" && !given_up) return status;
   return errors::ImagePullFailed(image, ToStd(status.message()));
 }
 

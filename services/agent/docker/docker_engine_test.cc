@@ -4,10 +4,12 @@
 #include <signal.h>
 
 #include <string>
+#include <thread>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "services/agent/docker/testing/docker_fixture.h"
+#include "services/agent/docker/testing/test_registry.h"
 #include "services/common/base/error.h"
 #include "testing/fixtures/await.h"
 
@@ -44,6 +46,10 @@ class DockerEngineTest : public testing::DockerTest {
       return state.ended();
     }));
     return state;
+  }
+
+  static std::string ImageAt(const testing::SilentRegistry& registry) {
+    return registry.address() + "/none@sha256:" + std::string(64, '1');
   }
 
   DockerEngine engine_{docker_->socket()};
@@ -153,6 +159,27 @@ TEST_F(DockerEngineTest, SignalReachesTheCommand) {
   const ContainerState state = Ended(*id);
   EXPECT_THAT(state.exit_code, ::testing::AnyOf(5, 143));
   EXPECT_EQ(ReasonOf(engine_.SignalContainer("none", SIGTERM)), "CONTAINER_NOT_FOUND");
+}
+
+// The next daemon can pull the image.
+TEST_F(DockerEngineTest, PullIsInterruptedByTheEndOfTheDaemon) {
+  const testing::SilentRegistry registry;
+  std::thread kill([&] {
+    registry.AwaitConnection();
+    docker_->Kill();
+  });
+  const absl::Status status = engine_.PullImage(ImageAt(registry), absl::Minutes(1), {});
+  kill.join();
+  docker_->Start();
+  EXPECT_EQ(ReasonOf(status), "DOCKER_UNREACHABLE") << status;
+}
+
+TEST_F(DockerEngineTest, PullFromASilentRegistryFails) {
+  const testing::SilentRegistry registry;
+  EXPECT_EQ(ReasonOf(engine_.PullImage(ImageAt(registry), absl::Seconds(1), {})),
+            "IMAGE_PULL_FAILED");
+  EXPECT_EQ(ReasonOf(engine_.PullImage(ImageAt(registry), absl::Minutes(1), [] { return true; })),
+            "IMAGE_PULL_FAILED");
 }
 
 TEST_F(DockerEngineTest, MissingDaemonIsUnreachable) {

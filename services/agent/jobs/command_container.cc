@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -79,15 +80,19 @@ ContainerSpec SpecOf(const JobPlan& plan, const CommandContainer::Options& optio
   return spec;
 }
 
-// A daemon that has answered before is probably being restarted, such as by an update.
+// A daemon that has answered before is probably being restarted, such as by an update. A pull that
+// it interrupted begins again.
 absl::StatusOr<ImageInfo> ProvideImage(const JobPlan& plan,
                                        const CommandContainer::Options& options) {
-  const absl::Duration until = Now() + kRestartsWithin;
+  std::optional<absl::Duration> until;
   for (;;) {
     auto image = options.engine.ProvideImage(plan.image, plan.time_limit, options.stopped);
-    const bool may_return = ReasonOf(image.status()) == "DOCKER_UNREACHABLE" &&
-                            options.engine.has_answered() && Now() < until;
-    if (!may_return || options.stopped()) return image;
+    if (ReasonOf(image.status()) != "DOCKER_UNREACHABLE" || !options.engine.has_answered() ||
+        options.stopped()) {
+      return image;
+    }
+    if (!until) until = Now() + kRestartsWithin;
+    if (Now() >= *until) return image;
     absl::SleepFor(kAskAgainAfter);
   }
 }

@@ -10,6 +10,8 @@ namespace muster {
 namespace {
 
 constexpr auto kAnswerGrace = RunDeadline::kAnswerGrace;
+// A node tries at least once a minute to attach (AttachOptions::longest_back_off).
+constexpr absl::Duration kAttachAfterRestart = absl::Seconds(70);
 // A node may wait for an ack after 64 KiB or 256 records, in records of at most 32 KiB: a Cut
 // record must cover them before that.
 constexpr int64_t kCutBytes = int64_t{32} << 10;
@@ -235,7 +237,7 @@ std::vector<v1::JobRecord> JobState::EndUnknown(absl::Time now, const ExplainUnk
 bool JobState::IsAway(const std::string& node, absl::Time now, const TargetRoutes& routes) const {
   const auto [attached, since] = routes.Find(node);
   const absl::Duration wait = cancelled_ ? std::min(plan_.wait, kAnswerGrace) : plan_.wait;
-  return !attached && now >= since + wait;
+  return !attached && now >= since + wait && (!attach_until_ || now >= *attach_until_);
 }
 
 // Returns when the target is ended at the latest, if it sends no more records.
@@ -309,6 +311,7 @@ std::set<std::string> JobState::Withdraw(const std::vector<std::string>& nodes,
 }
 
 std::vector<v1::JobRecord> JobState::Tick(const Instant& now, TargetRoutes& routes) {
+  if (resumed_ && !attach_until_) attach_until_ = now.wall + kAttachAfterRestart;
   std::vector<std::string> over;
   latest_end_ = absl::InfinitePast();
   for (auto& [node, target] : targets_) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -172,7 +173,8 @@ class JobState {
   BranchRecords branches_;
   bool cancelled_ = false;
   bool resumed_ = false;
-  absl::Time latest_end_;  // of the open targets, at the last Tick
+  std::optional<absl::Time> attach_until_;  // after a restart, no node is away before
+  absl::Time latest_end_;                   // of the open targets, at the last Tick
 };
 
 }  // namespace muster

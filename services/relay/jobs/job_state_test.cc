@@ -108,6 +108,7 @@ TEST_F(JobStateTest, AfterARestartTheCommandMayBeOnATargetThatHadNoTurn) {
   job.SetResumed();
   job.Release(kNow, routes_);
   routes_ = {"n1"};
+  EXPECT_TRUE(job.Tick(At(-60), routes_).empty());
   EXPECT_EQ(job.Tick(At(11), routes_).size(), 2U);
   EXPECT_EQ(Count(job, v1::JOB_OUTCOME_INDETERMINATE), 2);
   EXPECT_EQ(routes_.withdrawn, (std::set<std::string>{"n2", "n3"}));
@@ -242,6 +243,17 @@ TEST_F(JobStateTest, NodesAreNotLostWhileTheyAttachAfterARestart) {
   EXPECT_TRUE(job.ReportLost(At(30), routes_).empty());
   EXPECT_TRUE(job.ReportLost(At(39), routes_).empty());
   EXPECT_EQ(job.ReportLost(At(40), routes_).size(), 1U);
+}
+
+TEST_F(JobStateTest, NodesAreNotAwayWhileTheyAttachAfterARestart) {
+  JobState job = Make();
+  job.SetResumed();
+  job.Release(kNow, routes_);
+  routes_.clear();
+  EXPECT_TRUE(job.Tick(At(-20), routes_).empty());
+  EXPECT_TRUE(job.Tick(At(49), routes_).empty());
+  EXPECT_EQ(job.Tick(At(50), routes_).size(), 3U);
+  EXPECT_EQ(Count(job, v1::JOB_OUTCOME_INDETERMINATE), 3);
 }
 
 TEST_F(JobStateTest, TargetWhoseTurnNeverCameExpires) {

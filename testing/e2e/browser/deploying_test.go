@@ -320,7 +320,7 @@ func TestDashboardShowsWhyADeploymentFailed(t *testing.T) {
 	p.untilShown("h1 + [data-state=failed]")
 	p.untilText("tr[data-node=n1][data-outcome=failed]", "OUTPUTS_INVALID")
 	p.has("tr[data-node=n1]", "Next: Correct the program in the image")
-	p.has("tr[data-node=missing][data-outcome=failed]", "unknown node", "Next: Correct the name, which muster nodes lists.")
+	p.has("tr[data-node=missing][data-outcome=failed]", "unknown node", "Next: Choose a name of the kind node in muster nodes.")
 	p.has("[aria-labelledby=nodes] .counts", "1 failed", "1 unknown node", "of 2")
 	p.has("[aria-labelledby=outputs]", "There are no outputs.")
 	p.click("tr[data-node=missing] button")

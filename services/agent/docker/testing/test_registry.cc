@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 
@@ -18,6 +19,8 @@
 
 namespace muster::testing {
 namespace {
+
+constexpr int kConnectionLimitMilliseconds = 60'000;
 
 // bcrypt of TestRegistry::kPassword.
 constexpr char kUsers[] = "muster:$2b$04$PPG0AWn/iSiAIvUxJezBguG.xTatJJXXYHhpb89455BpvxPzQGEZ2\n";
@@ -93,6 +96,11 @@ SilentRegistry::SilentRegistry() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_
   EXPECT_EQ(listen(listener_.get(), 16), 0);
   getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size);
   address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+}
+
+void SilentRegistry::AwaitConnection() const {
+  pollfd wait = {listener_.get(), POLLIN, 0};
+  EXPECT_EQ(poll(&wait, 1, kConnectionLimitMilliseconds), 1);
 }
 
 }  // namespace muster::testing

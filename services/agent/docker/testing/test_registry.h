@@ -38,6 +38,8 @@ class SilentRegistry {
  public:
   SilentRegistry();
   const std::string& address() const { return address_; }
+  // Blocks until there is a connection.
+  void AwaitConnection() const;
 
  private:
   UniqueFd listener_;
