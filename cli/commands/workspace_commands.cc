@@ -192,15 +192,19 @@ absl::StatusOr<int> Restore(Console& console, const CommandLine& line,
   return kExitOk;
 }
 
+// Returns the whole id of the named deployment; empty: none is named.
+absl::StatusOr<std::string> NamedDeployment(const OperatorContext& context,
+                                            const WorkspaceArguments& arguments) {
+  if (arguments.deployment.empty()) return "";
+  ASSIGN_OR_RETURN(const auto deployments, DeploymentClient::Open(context));
+  return deployments->Resolve(arguments.deployment);
+}
+
 absl::StatusOr<int> Unlock(Console& console, const CommandLine& line,
                            const WorkspaceArguments& arguments) {
   ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
   ASSIGN_OR_RETURN(auto client, WorkspaceClient::Open(context));
-  std::string deployment = arguments.deployment;
-  if (!deployment.empty()) {
-    ASSIGN_OR_RETURN(const auto deployments, DeploymentClient::Open(context));
-    ASSIGN_OR_RETURN(deployment, deployments->Resolve(deployment));
-  }
+  ASSIGN_OR_RETURN(const auto deployment, NamedDeployment(context, arguments));
   ASSIGN_OR_RETURN(const auto workspace, client.Unlock(arguments.name, deployment));
   if (line.json) console.out << Dump(ToJson(workspace));
   PrintMessage(console,
@@ -208,6 +212,18 @@ absl::StatusOr<int> Unlock(Console& console, const CommandLine& line,
                             workspace.latest() == 0
                                 ? "and empty."
                                 : absl::StrCat("with version ", workspace.latest(), ".")));
+  return kExitOk;
+}
+
+absl::StatusOr<int> Delete(Console& console, const CommandLine& line,
+                           const WorkspaceArguments& arguments) {
+  ASSIGN_OR_RETURN(const auto context, ReadCheckedContext(line.context_file));
+  ASSIGN_OR_RETURN(auto client, WorkspaceClient::Open(context));
+  ASSIGN_OR_RETURN(const auto deployment, NamedDeployment(context, arguments));
+  RETURN_IF_ERROR(client.Delete(arguments.name, deployment));
+  if (line.json) console.out << Dump(Json{{"workspace", arguments.name}});
+  PrintMessage(console, absl::StrCat("The workspace ", Printable(arguments.name),
+                                     " is deleted, with all versions."));
   return kExitOk;
 }
 
@@ -222,7 +238,7 @@ void AddWorkspaceCommands(CommandLine& line) {
   CLI::App& workspaces = AddCommand(
       line.app,
       {.name = "workspace",
-       .summary = "Show and restore the workspaces of deployments",
+       .summary = "Show, restore and delete the workspaces of deployments",
        .details = "A workspace is a folder that deployments keep between their runs, such as the "
                   "state of Terraform. docs/templates.md describes its use.",
        .example = "muster workspace show network"});
@@ -276,6 +292,21 @@ void AddWorkspaceCommands(CommandLine& line) {
   unlock
       .add_option("--deployment", arguments->deployment,
                   "Only if this deployment has the workspace: its id, or a unique prefix of it")
+      ->type_name("DEPLOYMENT");
+  CLI::App& remove =
+      add({.name = "delete",
+           .summary = "Delete a workspace that no deployment has, with all versions",
+           .details = "This cannot be undone. A later workspace of this name begins empty, and "
+                      "deployments that had the deleted one are not retried or destroyed with it. "
+                      "A node that sends a version of the deleted one is refused, and keeps it "
+                      "for a day.",
+           .example = "muster workspace delete network"},
+          Delete);
+  AddName(remove, *arguments);
+  remove
+      .add_option("--deployment", arguments->deployment,
+                  "Also if this deployment, which has ended, has the workspace: its id, or a "
+                  "unique prefix of it. What it did to the workspace is lost")
       ->type_name("DEPLOYMENT");
 }
 

@@ -1,4 +1,4 @@
-// muster workspace: list, show, versions, restore, unlock.
+// muster workspace: list, show, versions, restore, unlock, delete.
 #ifndef MUSTER_CLI_COMMANDS_WORKSPACE_COMMANDS_H_
 #define MUSTER_CLI_COMMANDS_WORKSPACE_COMMANDS_H_
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
+#include "cli/output/deployment_workspace.h"
 #include "cli/output/format.h"
 #include "cli/output/job_next_step.h"
 #include "cli/output/job_view.h"
@@ -40,6 +41,8 @@ Json ToJson(const v1::DeploymentNode& node) {
   json["destroyed_by"] = node.destroyed_by();
   json["final"] = node.has_final() ? cli::ToJson(node.final()) : Json(nullptr);
   json["earlier"] = node.has_earlier() ? cli::ToJson(node.earlier()) : Json(nullptr);
+  json["workspace_refused_time"] =
+      TimeOrEmpty(node.has_workspace_refused_time(), node.workspace_refused_time());
   json["outputs"] = node.has_outputs() ? cli::ToJson(node.outputs()) : Json(nullptr);
   return json;
 }
@@ -132,21 +135,6 @@ void AddSecrets(const v1::Deployment& deployment, Table* table) {
   }
 }
 
-void AddWorkspace(const v1::Deployment& deployment, Table* table) {
-  if (!deployment.has_workspace()) return;
-  const v1::Command::WorkspaceReference& workspace = deployment.workspace();
-  table->AddRow({"workspace", workspace.version() == 0
-                                  ? absl::StrCat(workspace.workspace(), ", empty at its start")
-                                  : absl::StrCat(workspace.workspace(), ", at its start version ",
-                                                 workspace.version())});
-}
-
-Json WorkspaceJson(const v1::Deployment& deployment) {
-  if (!deployment.has_workspace()) return nullptr;
-  return {{"workspace", deployment.workspace().workspace()},
-          {"version", deployment.workspace().version()}};
-}
-
 // Names the deployments that this one retries or destroys, and those that do so with it.
 void AddRelated(const v1::Deployment& deployment, Table* table) {
   if (!deployment.retry_of().empty()) table->AddRow({"retry of", deployment.retry_of()});
@@ -184,7 +172,7 @@ void AddSubject(const v1::Deployment& deployment, Table* table) {
   AddRelated(deployment, table);
   AddParameters(deployment, table);
   AddSecrets(deployment, table);
-  AddWorkspace(deployment, table);
+  AddWorkspaceOf(deployment, table);
 }
 
 void AddFiles(const v1::Deployment& deployment, Table* table) {
@@ -324,14 +312,15 @@ Json ToJson(const v1::Deployment& deployment) {
           {"parameters", parameters},
           {"files", files},
           {"secrets", secrets},
-          {"workspace", WorkspaceJson(deployment)},
+          {"workspace", WorkspaceOfJson(deployment)},
+          {"workspace_deletion", WorkspaceDeletionJson(deployment)},
           {"nodes", nodes}};
 }
 
 Json ListedJson(const v1::Deployment& deployment) {
   Json json = ToJson(deployment);
-  for (const char* field :
-       {"parameters", "files", "secrets", "nodes", "silent_nodes", "retries", "destroyed_by"}) {
+  for (const char* field : {"parameters", "files", "secrets", "nodes", "silent_nodes", "retries",
+                            "destroyed_by", "workspace_deletion"}) {
     json.erase(field);
   }
   return json;
@@ -350,7 +339,7 @@ std::string SuccessorTable(const v1::Deployment& content, const std::string& sig
   table.AddRow({"signed by", ShortName(signed_by)});
   AddParameters(content, &table);
   AddSecrets(content, &table);
-  AddWorkspace(content, &table);
+  AddWorkspaceOf(content, &table);
   AddFiles(content, &table);
   table.AddRow({"nodes", FirstNames(plan.nodes(), plan.nodes_size())});
   for (const v1::SkippedNodes& skipped : plan.skipped()) {

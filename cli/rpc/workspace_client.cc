@@ -56,4 +56,11 @@ absl::StatusOr<v1::Workspace> WorkspaceClient::Unlock(const std::string& workspa
   return CallUnary(*stub_, &Stub::UnlockWorkspace, request, Subject(workspace));
 }
 
+absl::Status WorkspaceClient::Delete(const std::string& workspace, const std::string& deployment) {
+  v1::DeleteWorkspaceRequest request;
+  request.set_workspace(workspace);
+  request.set_deployment(deployment);
+  return CallUnary(*stub_, &Stub::DeleteWorkspace, request, Subject(workspace)).status();
+}
+
 }  // namespace muster::cli

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "muster/v1/workspaces.grpc.pb.h"
 #include "services/common/identity/context.h"
@@ -27,6 +28,8 @@ class WorkspaceClient {
   absl::StatusOr<v1::Workspace> Restore(const std::string& workspace, int64_t version);
   // `deployment`: the one that has it; empty: any.
   absl::StatusOr<v1::Workspace> Unlock(const std::string& workspace, const std::string& deployment);
+  // `deployment`: the ended one that may have it; empty: none.
+  absl::Status Delete(const std::string& workspace, const std::string& deployment);
 
  private:
   explicit WorkspaceClient(std::unique_ptr<v1::WorkspaceService::Stub> stub)

@@ -113,6 +113,7 @@ var mayCallREST = map[string]string{
 	"GET /api/v1/secrets":                        mayUsers,
 	"GET /api/v1/workspaces":                     mayUsers,
 	"GET /api/v1/workspaces/{}":                  mayUsers,
+	"DELETE /api/v1/workspaces/{}":               mayUsers,
 	"GET /api/v1/shares":                         "user node node-2",
 	"GET /api/v1/shares/{}/{}/{}":                "user relay node node-2",
 	"DELETE /api/v1/shares/{}/{}/{}":             "user relay node node-2",

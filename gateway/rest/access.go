@@ -115,6 +115,7 @@ var callers = map[string]roles{
 	musterv1.SecretService_ListSecrets_FullMethodName:               operator,
 	musterv1.WorkspaceService_ListWorkspaces_FullMethodName:         operator,
 	musterv1.WorkspaceService_GetWorkspace_FullMethodName:           operator,
+	musterv1.WorkspaceService_DeleteWorkspace_FullMethodName:        operator,
 	// The rights to content are those of its description.
 	archiveContent: operator,
 	resultContent:  operator | node | runNode,

@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "services/jobs/deleted_workspaces.h"
 #include "services/jobs/deployment_rows.h"
 
 namespace muster {
@@ -122,6 +123,13 @@ void AddSuccessors(Connection& db, const char* query, const std::string& source,
   }
 }
 
+void AddDeletion(Connection& db, v1::Deployment* message) {
+  if (!message->has_workspace()) return;
+  auto deletion =
+      FindWorkspaceDeletion(db, message->workspace().workspace(), message->deployment());
+  if (deletion) *message->mutable_workspace_deletion() = *std::move(deletion);
+}
+
 }  // namespace
 
 std::optional<DeploymentSource> ReadSource(Connection& db, const std::string& deployment) {
@@ -130,6 +138,7 @@ std::optional<DeploymentSource> ReadSource(Connection& db, const std::string& de
   DeploymentSource source;
   source.message = std::move(row->message);
   source.request = Parsed<v1::CreateDeploymentRequest>(row->request);
+  AddDeletion(db, &source.message);
   Destructions destructions(db);
   for (const auto& [name, node] : NodesOf(db, row->id, source.request)) {
     SourceNode& added = source.nodes.emplace_back();
@@ -176,6 +185,7 @@ void AddRelated(Connection& db, v1::Deployment* message) {
                 message->deployment(), message->mutable_retries());
   AddSuccessors(db, "SELECT message FROM deployments WHERE destroys = ? ORDER BY id LIMIT ?",
                 message->deployment(), message->mutable_destroyed_by());
+  AddDeletion(db, message);
 }
 
 }  // namespace muster

@@ -22,7 +22,7 @@ struct SourceNode {
 };
 
 struct DeploymentSource {
-  v1::Deployment message;               // without nodes
+  v1::Deployment message;               // without nodes; with the deletion of its workspace
   v1::CreateDeploymentRequest request;  // empty: an earlier Muster removed it
   std::vector<SourceNode> nodes;        // by name
   // The latest one that destroys it, or a deployment that retries connect with it; empty: none.
@@ -40,7 +40,7 @@ std::optional<DeploymentSource> ReadSource(sqlite::Connection& db, const std::st
 void MarkSource(sqlite::Connection& db, const v1::Deployment& successor,
                 const v1::CreateDeploymentRequest& request);
 
-// Sets the deployments that retry and destroy this one.
+// Sets the deployments that retry and destroy this one, and the deletion of its workspace.
 void AddRelated(sqlite::Connection& db, v1::Deployment* message);
 
 }  // namespace muster

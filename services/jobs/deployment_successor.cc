@@ -14,6 +14,7 @@
 #include "services/common/errors/templates.h"
 #include "services/common/templates/deployment_content.h"
 #include "services/common/templates/resolved_deployment.h"
+#include "services/jobs/deleted_workspaces.h"
 
 namespace muster {
 namespace {
@@ -109,6 +110,7 @@ absl::StatusOr<v1::Command> SourceCommand(const DeploymentSource& source) {
   }
   if (source.message.has_build()) return errors::BuildNotRetriable(id);
   if (!source.request.has_command()) return errors::CommandNotKept(id);
+  RETURN_IF_ERROR(CheckWorkspaceKept(source.message));
   return CommandOf(source.request);
 }
 

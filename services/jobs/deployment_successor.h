@@ -22,7 +22,7 @@ struct SuccessorNodes {
 // Return the nodes on which the source may be tried again, or destroyed. `wanted`: all of them must
 // be possible; empty: all nodes. `force` admits those on which it is not known whether the action
 // ran, unless the type declares it idempotent. Fail with FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED,
-// COMMAND_NOT_KEPT, NOT_RETRIABLE).
+// COMMAND_NOT_KEPT, WORKSPACE_DELETED, NOT_RETRIABLE).
 absl::StatusOr<SuccessorNodes> NodesToRetry(const DeploymentSource& source,
                                             const std::vector<std::string>& wanted, bool force);
 // The same, with NO_DESTROY_ACTION, NOTHING_TO_DESTROY and DEPLOYMENT_DESTROYED in place of

@@ -219,10 +219,22 @@ CREATE TRIGGER content_upload_removed AFTER DELETE ON content_uploads BEGIN
 END;
 )sql";
 
+inline constexpr const char* kJobsVersion11 = R"sql(
+-- The deleted workspaces.
+CREATE TABLE deleted_workspaces (
+  name TEXT NOT NULL,
+  last_deployment INTEGER NOT NULL,  -- deployments.id: later ones have another workspace of the name
+  deleted_by TEXT NOT NULL,
+  deleted_at INTEGER NOT NULL,
+  PRIMARY KEY (name, last_deployment)
+) WITHOUT ROWID;
+CREATE INDEX deleted_workspaces_last ON deleted_workspaces (last_deployment);
+)sql";
+
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {
-    kJobsVersion1, kJobsVersion2, kJobsVersion3, kJobsVersion4, kJobsVersion5,
-    kJobsVersion6, kJobsVersion7, kJobsVersion8, kJobsVersion9, kJobsVersion10};
+    kJobsVersion1, kJobsVersion2, kJobsVersion3, kJobsVersion4,  kJobsVersion5, kJobsVersion6,
+    kJobsVersion7, kJobsVersion8, kJobsVersion9, kJobsVersion10, kJobsVersion11};
 
 }  // namespace muster
 

@@ -50,7 +50,7 @@ TEST_F(JobsRpcTest, EveryMethodIsServedAndRejectsCallersWithoutARole) {
       fleet_.Issue(ServiceIdentity{ServiceRole::kStatus, "other"}),
       fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}),
       fleet_.Issue(ServiceIdentity{ServiceRole::kRelay, "r1"}), fleet_.Issue(NodeIdentity{"n1"})};
-  ASSERT_EQ(Methods().size(), 28u);
+  ASSERT_EQ(Methods().size(), 29u);
   for (const auto* method : Methods()) {
     const std::string path = PathOf(*method);
     SCOPED_TRACE(path);

@@ -13,6 +13,7 @@
 #include "services/common/errors/contents.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/workspaces.h"
+#include "services/jobs/deleted_workspaces.h"
 
 namespace muster {
 namespace {
@@ -59,6 +60,10 @@ absl::Status Lost(const v1::WorkspaceReport& report, std::string_view why) {
 
 // FAILED_PRECONDITION (WORKSPACE_LOST) unless the deployment has the workspace, with this version.
 absl::Status CheckHolder(Connection& db, const v1::WorkspaceReport& report) {
+  if (const auto deletion =
+          FindWorkspaceDeletionOfJob(db, report.workspace().workspace(), report.job())) {
+    return Lost(report, absl::StrCat("the workspace was ", DeletionText(*deletion)));
+  }
   const auto row = ReadWorkspace(db, report.workspace().workspace());
   if (!Holds(row, report)) return Lost(report, "the deployment does not have it any more");
   if (row->latest != report.workspace().version()) {
@@ -109,6 +114,8 @@ absl::StatusOr<bool> WorkspaceArchives::IsSaved(const v1::WorkspaceReport& repor
   bool done = false;
   bool holds = false;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
+    // A later workspace of the name may have a version with this number and content.
+    if (FindWorkspaceDeletionOfJob(db, saved.workspace(), report.job())) return absl::OkStatus();
     const auto named = ReadWorkspaceVersion(db, saved.workspace(), saved.version());
     done = (named && named->sha256 == saved.sha256()) ||
            ReadVersionOfJob(db, saved.workspace(), report.job(), saved.sha256());

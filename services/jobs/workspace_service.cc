@@ -99,6 +99,37 @@ absl::Status WorkspaceService::Unlock(Call& call, const v1::UnlockWorkspaceReque
   return absl::OkStatus();
 }
 
+grpc::ServerUnaryReactor* WorkspaceService::DeleteWorkspace(
+    grpc::CallbackServerContext* context, const v1::DeleteWorkspaceRequest* request,
+    v1::DeleteWorkspaceResponse* response) {
+  return Answer(runtime_, context, "/muster.v1.WorkspaceService/DeleteWorkspace",
+                {*request, response}, [=, this](Call& call) { return Delete(call, *request); });
+}
+
+absl::Status WorkspaceService::Delete(Call& call, const v1::DeleteWorkspaceRequest& request) {
+  RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  // As UnlockWorkspace: nothing but the word of a gateway proves who its client is.
+  if (!request.deployment().empty() && call.caller().via) {
+    return errors::WorkspaceNotTakenThroughGateway(UriOf(call.caller()));
+  }
+  const auto remove = [&] {
+    return parts_.workspaces.Delete(request.workspace(), request.deployment(), OriginOf(call),
+                                    parts_.clock.Now());
+  };
+  auto deleted = remove();
+  // It is what makes room on a full disk.
+  if (absl::IsResourceExhausted(deleted.status()) && parts_.reserve.Release()) deleted = remove();
+  if (!deleted.ok()) return deleted.status();
+  Log(LogLevel::kInfo, "a workspace is deleted, with all versions",
+      {{"workspace", request.workspace()},
+       {"versions", deleted->versions_size()},
+       {"bytes", deleted->size()},
+       {"deployment", deleted->deployment()},
+       {"node", deleted->node()},
+       {"by", UriOf(call.caller())}});
+  return absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* WorkspaceService::SaveWorkspace(grpc::CallbackServerContext* context,
                                                           const v1::SaveWorkspaceRequest* request,
                                                           v1::SaveWorkspaceResponse* response) {
@@ -129,7 +160,10 @@ absl::Status WorkspaceService::Save(Call& call, const v1::SaveWorkspaceRequest& 
     status = saved.status();
     if (saved.ok()) *response = *std::move(saved);
     // Not an error: a relay could make it, and the node would drop its archive.
-    if (ReasonOf(status) == "WORKSPACE_LOST") response->set_lost(std::string(status.message()));
+    if (ReasonOf(status) == "WORKSPACE_LOST") {
+      RETURN_IF_ERROR(parts_.workspaces.MarkRefused(report, parts_.clock.Now()));
+      response->set_lost(std::string(status.message()));
+    }
     RETURN_IF_ERROR(SignWorkspaceAnswer(parts_.identity(), parts_.fleet, report, response));
   }
   if (!status.ok()) {

@@ -50,6 +50,9 @@ class WorkspaceService final : public v1::WorkspaceService::CallbackService {
   grpc::ServerUnaryReactor* UnlockWorkspace(grpc::CallbackServerContext* context,
                                             const v1::UnlockWorkspaceRequest* request,
                                             v1::Workspace* response) override;
+  grpc::ServerUnaryReactor* DeleteWorkspace(grpc::CallbackServerContext* context,
+                                            const v1::DeleteWorkspaceRequest* request,
+                                            v1::DeleteWorkspaceResponse* response) override;
   grpc::ServerUnaryReactor* SaveWorkspace(grpc::CallbackServerContext* context,
                                           const v1::SaveWorkspaceRequest* request,
                                           v1::SaveWorkspaceResponse* response) override;
@@ -61,6 +64,7 @@ class WorkspaceService final : public v1::WorkspaceService::CallbackService {
                        v1::Workspace* response);
   absl::Status Unlock(Call& call, const v1::UnlockWorkspaceRequest& request,
                       v1::Workspace* response);
+  absl::Status Delete(Call& call, const v1::DeleteWorkspaceRequest& request);
   absl::Status Save(Call& call, const v1::SaveWorkspaceRequest& request,
                     v1::SaveWorkspaceResponse* response);
   absl::Status CheckReport(const Call& call, const v1::WorkspaceReport& report) const;

@@ -12,6 +12,7 @@
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/workspaces.h"
 #include "services/jobs/audit_outbox.h"
+#include "services/jobs/deleted_workspaces.h"
 #include "services/jobs/workspace_rows.h"
 
 namespace muster {
@@ -46,6 +47,59 @@ void Describe(const WorkspaceVersionRow& row, v1::Workspace::Version* version) {
   version->set_omitted(row.omitted);
   version->set_restored_from(row.restored_from);
   version->set_restored_by(row.restored_by);
+}
+
+v1::Workspace DescribeWithVersions(Connection& db, const WorkspaceRow& row) {
+  v1::Workspace workspace = Describe(row);
+  std::set<std::string> archives;  // a restored version has that of another one
+  int64_t size = 0;
+  for (const WorkspaceVersionRow& version : ReadWorkspaceVersions(db, row.name)) {
+    Describe(version, workspace.add_versions());
+    if (archives.insert(version.upload).second) size += version.size;
+  }
+  workspace.set_size(size);
+  return workspace;
+}
+
+// FAILED_PRECONDITION (WORKSPACE_IN_USE) if another deployment than the named one has the
+// workspace; an empty one names any.
+absl::Status CheckNamedHolder(const WorkspaceRow& row, const std::string& deployment) {
+  if (deployment.empty() || row.state == v1::WORKSPACE_STATE_FREE || deployment == row.deployment) {
+    return absl::OkStatus();
+  }
+  return errors::WorkspaceOfOther(row.name, row.deployment,
+                                  absl::Utf8SafeCEscape(deployment.substr(0, 300)));
+}
+
+// `deployment`: as in DeleteWorkspaceRequest.
+absl::Status CheckDeletable(const WorkspaceRow& row, const std::string& deployment) {
+  RETURN_IF_ERROR(CheckNamedHolder(row, deployment));
+  switch (row.state) {
+    case v1::WORKSPACE_STATE_SAVING:
+      if (!deployment.empty()) return absl::OkStatus();
+      return errors::SavingWorkspaceNotDeleted(row.name, row.deployment, row.node);
+    case v1::WORKSPACE_STATE_SUSPECT:
+      if (!deployment.empty()) return absl::OkStatus();
+      return errors::SuspectWorkspaceNotDeleted(row.name, row.deployment, row.problem);
+    default:
+      return CheckFree(row);
+  }
+}
+
+// Returns "2 versions, the newest is 5 with SHA-256 ...; taken from deployment ... on node ...".
+std::string DeletedText(const v1::Workspace& workspace) {
+  std::string text = "no versions";
+  if (workspace.versions_size() > 0) {
+    text = absl::StrCat(workspace.versions_size(),
+                        workspace.versions_size() == 1 ? " version" : " versions",
+                        ", the newest is ", workspace.latest(), " with SHA-256 ",
+                        absl::BytesToHexString(workspace.versions(0).sha256()));
+  }
+  if (!workspace.deployment().empty()) {
+    absl::StrAppend(&text, "; taken from deployment ", workspace.deployment(), " on node ",
+                    workspace.node());
+  }
+  return text;
 }
 
 }  // namespace
@@ -89,14 +143,7 @@ absl::StatusOr<v1::Workspace> WorkspaceStore::Get(const std::string& workspace) 
   RETURN_IF_ERROR(database_.Read([&](Connection& db) -> absl::Status {
     const auto row = ReadWorkspace(db, workspace);
     if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
-    found = Describe(*row);
-    std::set<std::string> archives;  // a restored version has that of another one
-    int64_t size = 0;
-    for (const WorkspaceVersionRow& version : ReadWorkspaceVersions(db, workspace)) {
-      Describe(version, found.add_versions());
-      if (archives.insert(version.upload).second) size += version.size;
-    }
-    found.set_size(size);
+    found = DescribeWithVersions(db, *row);
     return absl::OkStatus();
   }));
   return found;
@@ -132,15 +179,36 @@ absl::Status WorkspaceStore::Unlock(const std::string& workspace, const std::str
     const auto row = ReadWorkspace(db, workspace);
     if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
     if (row->state == v1::WORKSPACE_STATE_FREE) return absl::OkStatus();
-    if (!deployment.empty() && deployment != row->deployment) {
-      return errors::WorkspaceOfOther(workspace, row->deployment,
-                                      absl::Utf8SafeCEscape(deployment.substr(0, 300)));
-    }
+    RETURN_IF_ERROR(CheckNamedHolder(*row, deployment));
     if (row->state == v1::WORKSPACE_STATE_IN_USE) return CheckFree(*row);
     ReleaseWorkspace(db, workspace);
     AddAuditRecord(db, v1::AUDIT_KIND_WORKSPACE, by, workspace, "unlocked",
                    absl::StrCat("taken from deployment ", row->deployment, " on node ", row->node),
                    now);
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<v1::Workspace> WorkspaceStore::Delete(const std::string& workspace,
+                                                     const std::string& deployment,
+                                                     const ChangeOrigin& by, absl::Time now) {
+  v1::Workspace deleted;
+  RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
+    const auto row = ReadWorkspace(db, workspace);
+    if (!row) return db.failed() ? absl::OkStatus() : NotFound(workspace);
+    RETURN_IF_ERROR(CheckDeletable(*row, deployment));
+    deleted = DescribeWithVersions(db, *row);
+    DeleteWorkspaceRows(db, workspace, by.actor, now);
+    AddAuditRecord(db, v1::AUDIT_KIND_WORKSPACE, by, workspace, "deleted", DeletedText(deleted),
+                   now);
+    return absl::OkStatus();
+  }));
+  return deleted;
+}
+
+absl::Status WorkspaceStore::MarkRefused(const v1::WorkspaceReport& report, absl::Time now) {
+  return database_.Write([&](Connection& db) {
+    MarkWorkspaceRefused(db, report, now);
     return absl::OkStatus();
   });
 }

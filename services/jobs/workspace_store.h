@@ -48,6 +48,17 @@ class WorkspaceStore {
   absl::Status Unlock(const std::string& workspace, const std::string& deployment,
                       const ChangeOrigin& by, absl::Time now);
 
+  // Deletes the workspace as DeleteWorkspace of workspaces.proto describes it: durable afterwards.
+  // `deployment`: the ended one that may have it; empty: none. Returns the workspace as it was.
+  // WorkspaceArchives::Sweep removes its archives. NOT_FOUND (WORKSPACE_NOT_FOUND),
+  // FAILED_PRECONDITION (WORKSPACE_IN_USE, WORKSPACE_SUSPECT).
+  absl::StatusOr<v1::Workspace> Delete(const std::string& workspace, const std::string& deployment,
+                                       const ChangeOrigin& by, absl::Time now);
+
+  // Stores in the deployment of a report that its version is refused. The caller has verified the
+  // signature of the report.
+  absl::Status MarkRefused(const v1::WorkspaceReport& report, absl::Time now);
+
   // Returns the bytes of all versions and uploads.
   int64_t Usage();
 

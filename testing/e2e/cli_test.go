@@ -207,9 +207,9 @@ func TestEveryDataCommandPrintsJSON(t *testing.T) {
 	var deployed shownDeployment
 	check(t, f.JSON(&deployed, append(strings.Fields(deploy), "--json")...))
 	// The helpers above, share_test.go, exec_test.go, attach_test.go, backup_test.go, deployment_test.go, deployment_retry_test.go and
-	// conformance_test.go, build_test.go, bundle_test.go and workspace_test.go read the JSON of these commands.
+	// conformance_test.go, build_test.go, bundle_test.go, workspace_test.go and workspace_delete_test.go read the JSON of these commands.
 	tested := "conformance run\nconformance baseline set\nconformance baseline show\nconformance baseline remove\nrun\nshare\nshared list\nshared show\nexec\njob logs\nbackup\nrestore\ndeployment logs\ndeployment retry\ndeployment destroy\ntemplate build\ntemplate push" +
-		"\nworkspace show\nworkspace versions\nworkspace restore\nworkspace unlock"
+		"\nworkspace show\nworkspace versions\nworkspace restore\nworkspace unlock\nworkspace delete"
 	for _, command := range []string{
 		"type push " + greet, "type push -f " + greet, "template create " + hi, "type list", "type show greet",
 		"template create -f " + hi, "template list", "template show hi", "template diff hi hi", "type diff greet greet",

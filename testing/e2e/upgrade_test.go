@@ -39,6 +39,7 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		DROP TABLE secrets;
 		DROP TABLE secret_versions;
 		DROP TABLE secret_reads;
+		DROP TABLE deleted_workspaces;
 		DROP TABLE workspaces;
 		DROP TABLE workspace_versions;
 		DROP TABLE workspace_uploads;

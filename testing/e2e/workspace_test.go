@@ -260,24 +260,26 @@ func TestKilledAgentSavesTheWorkspaceOnce(t *testing.T) {
 	d.awaitWorkspace(t, "net-a", "free", 2)
 }
 
+// loseNode creates a deployment with the workspace, whose node is lost while its container runs, and awaits its end.
+func (d *deploying) loseNode(t *testing.T, workspace string) (id string) {
+	t.Helper()
+	id = strings.TrimSpace(must(d.count(workspace, "--set", "wait=true", "--deadline", "15s"))(t))
+	until(t, "the relay knows that it has started", func() bool {
+		out, _ := d.Muster("deployment", "logs", id)
+		return strings.Contains(out, "had ")
+	})
+	d.node.agent.End()
+	check(t, fleet.Until(2*time.Minute, "the deployment fails", func() bool { return d.show(t, id).State == "failed" }))
+	return id
+}
+
 // A workspace whose deployment has an unknown outcome is suspect until its node has saved it, or an operator decides. Then
 // the version of the node is refused, and stays there for a day.
 func TestWorkspaceOfALostNodeIsSuspect(t *testing.T) {
 	t.Parallel()
 	d := newCounting(t)
 	d.node.attach(t)
-	lose := func() (id string) {
-		t.Helper()
-		id = strings.TrimSpace(must(d.count("net-a", "--set", "wait=true", "--deadline", "15s"))(t))
-		until(t, "the relay knows that it has started", func() bool {
-			out, _ := d.Muster("deployment", "logs", id)
-			return strings.Contains(out, "had ")
-		})
-		d.node.agent.End()
-		check(t, fleet.Until(2*time.Minute, "the deployment fails", func() bool { return d.show(t, id).State == "failed" }))
-		return id
-	}
-	id := lose()
+	id := d.loseNode(t, "net-a")
 	shown := d.awaitWorkspace(t, "net-a", "suspect", 0)
 	if shown.Deployment != id || !strings.Contains(shown.Problem, "timed out") {
 		t.Errorf("the workspace is %+v", shown)
@@ -292,7 +294,7 @@ func TestWorkspaceOfALostNodeIsSuspect(t *testing.T) {
 	d.node.attach(t)
 	d.awaitWorkspace(t, "net-a", "free", 1)
 
-	id = lose()
+	id = d.loseNode(t, "net-a")
 	d.awaitWorkspace(t, "net-a", "suspect", 1)
 	other := strings.Repeat("0", 32)
 	if _, err := d.Muster("workspace", "unlock", "net-a", "--deployment", other); err == nil || !strings.Contains(err.Error(), "deployment "+id+" has the workspace \"net-a\", not "+other) {

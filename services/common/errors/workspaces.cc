@@ -38,6 +38,30 @@ absl::Status WorkspaceSuspect(std::string_view workspace, std::string_view deplo
                    absl::StrCat("Wait until its node is reachable again and has saved the workspace. If it never will be, keep the newest stored version: muster workspace unlock ", ToAbsl(workspace), " --deployment ", ToAbsl(deployment), "."));
 }
 
+absl::Status SavingWorkspaceNotDeleted(std::string_view workspace, std::string_view deployment, std::string_view node) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_IN_USE",
+                   absl::StrCat("workspace \"", ToAbsl(workspace), "\" is in use by deployment ", ToAbsl(deployment), ": node ", ToAbsl(node), " has a version that it has not sent yet"),
+                   absl::StrCat("Wait until the node is reachable and has sent it. If that version is not needed, delete the workspace without it: muster workspace delete ", ToAbsl(workspace), " --deployment ", ToAbsl(deployment), "."));
+}
+
+absl::Status SuspectWorkspaceNotDeleted(std::string_view workspace, std::string_view deployment, std::string_view why) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_SUSPECT",
+                   absl::StrCat("workspace \"", ToAbsl(workspace), "\" is suspect: it is not known what deployment ", ToAbsl(deployment), " did to it: ", ToAbsl(why)),
+                   absl::StrCat("Wait until its node is reachable again and has saved the workspace. If it never will be, delete the workspace without that version: muster workspace delete ", ToAbsl(workspace), " --deployment ", ToAbsl(deployment), "."));
+}
+
+absl::Status WorkspaceNotTakenThroughGateway(std::string_view caller) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "WORKSPACE_NOT_TAKEN",
+                   absl::StrCat(ToAbsl(caller), " may not take a workspace from a deployment through a gateway"),
+                   "Call the service directly: muster workspace delete NAME --deployment DEPLOYMENT.");
+}
+
+absl::Status WorkspaceDeleted(std::string_view workspace, std::string_view deployment, std::string_view what) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_DELETED",
+                   absl::StrCat("workspace \"", ToAbsl(workspace), "\" of deployment ", ToAbsl(deployment), " was ", ToAbsl(what)),
+                   absl::StrCat("A later workspace of this name is another one. If the deployment is to have that one, create it anew: muster deploy TEMPLATE --node NODE --workspace ", ToAbsl(workspace), "."));
+}
+
 absl::Status WorkspaceOfOther(std::string_view workspace, std::string_view deployment, std::string_view named) {
   return MakeError(absl::StatusCode::kFailedPrecondition, "WORKSPACE_IN_USE",
                    absl::StrCat("deployment ", ToAbsl(deployment), " has the workspace \"", ToAbsl(workspace), "\", not ", ToAbsl(named)),
@@ -53,13 +77,13 @@ absl::Status WorkspaceChanged(std::string_view workspace, int64_t named, int64_t
 absl::Status TooManyWorkspaces(int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "TOO_MANY_WORKSPACES",
                    absl::StrCat("there are ", limit, " workspaces, which is the limit"),
-                   "Use the stored workspaces: muster workspace list.");
+                   "Delete workspaces that nothing uses: muster workspace list, muster workspace delete NAME.");
 }
 
 absl::Status WorkspaceQuota(int64_t limit) {
   return MakeError(absl::StatusCode::kResourceExhausted, "WORKSPACE_QUOTA",
                    absl::StrCat("the versions of all workspaces would have more than ", limit, " bytes"),
-                   "Raise workspaces.quota of the jobs service.");
+                   "Delete workspaces that nothing uses: muster workspace delete NAME. Or raise workspaces.quota of the jobs service.");
 }
 
 absl::Status WorkspaceRefused(std::string_view why) {

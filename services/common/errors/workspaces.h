@@ -22,6 +22,14 @@ absl::Status WorkspaceInUse(std::string_view workspace, std::string_view deploym
 // FAILED_PRECONDITION, WORKSPACE_SUSPECT.
 absl::Status WorkspaceSuspect(std::string_view workspace, std::string_view deployment, std::string_view why);
 // FAILED_PRECONDITION, WORKSPACE_IN_USE.
+absl::Status SavingWorkspaceNotDeleted(std::string_view workspace, std::string_view deployment, std::string_view node);
+// FAILED_PRECONDITION, WORKSPACE_SUSPECT.
+absl::Status SuspectWorkspaceNotDeleted(std::string_view workspace, std::string_view deployment, std::string_view why);
+// PERMISSION_DENIED, WORKSPACE_NOT_TAKEN.
+absl::Status WorkspaceNotTakenThroughGateway(std::string_view caller);
+// FAILED_PRECONDITION, WORKSPACE_DELETED.
+absl::Status WorkspaceDeleted(std::string_view workspace, std::string_view deployment, std::string_view what);
+// FAILED_PRECONDITION, WORKSPACE_IN_USE.
 absl::Status WorkspaceOfOther(std::string_view workspace, std::string_view deployment, std::string_view named);
 // FAILED_PRECONDITION, WORKSPACE_CHANGED.
 absl::Status WorkspaceChanged(std::string_view workspace, int64_t named, int64_t latest);

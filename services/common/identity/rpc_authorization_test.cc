@@ -109,6 +109,7 @@ const std::map<std::string, std::string> kExpected = {
     {"/muster.v1.WorkspaceService/GetWorkspace", "o"},
     {"/muster.v1.WorkspaceService/RestoreWorkspace", "o"},
     {"/muster.v1.WorkspaceService/UnlockWorkspace", "o"},
+    {"/muster.v1.WorkspaceService/DeleteWorkspace", "o"},
     {"/muster.v1.WorkspaceService/SaveWorkspace", "n"},
     {"/muster.v1.ContentService/FindContents", "o"},
     {"/muster.v1.ContentService/UploadContent", "o"},

@@ -196,6 +196,7 @@ constexpr RpcRow kTable[] = {
     {"/muster.v1.WorkspaceService/UnlockWorkspace",
      {{{kOperators, BitOf(Kind::kFleet)}}},
      kDirectOnly},
+    {"/muster.v1.WorkspaceService/DeleteWorkspace", {{{kOperators, BitOf(Kind::kFleet)}}}},
     {"/muster.v1.WorkspaceService/SaveWorkspace",
      {{{BitOf(Role::kNode), BitOf(Kind::kOwn)}}},
      BitOf(Role::kRelay)},

@@ -92,6 +92,9 @@ func TestDashboardShowsWorkspaces(t *testing.T) {
 	p.has("[aria-label=Workspace]", id, "n1")
 	p.has(".notice.info", "A deployment has the workspace")
 	p.has("[aria-labelledby=next]", "muster deployment cancel "+id)
+	if script[bool](p, `document.querySelector("[aria-labelledby=delete]") !== null`) {
+		t.Error("a workspace in use has a command that deletes it")
+	}
 	if script[bool](p, `document.querySelector("[aria-labelledby=restore]") !== null`) {
 		t.Error("a workspace in use has a command that restores a version")
 	}
@@ -113,6 +116,7 @@ func TestDashboardShowsWorkspaces(t *testing.T) {
 	p.click("tr[data-workspace=network] a")
 	p.untilText(".notice.bad", "It is not known what the deployment did to the workspace")
 	p.has(".notice.bad", "If node n1 will not send its version")
+	p.has("[aria-labelledby=delete]", "muster workspace delete network --deployment "+id)
 	p.narrow()
 	d.shell(p.text("[aria-labelledby=next] .command code"))
 	p.untilShown("h1 + [data-state=free]")
@@ -124,6 +128,13 @@ func TestDashboardShowsWorkspaces(t *testing.T) {
 	p.until("the page is current again", `!document.querySelector(".notice")`)
 	p.visit("#/workspaces/none")
 	p.untilText(".notice.bad", "not found")
+
+	p.visit("#/workspaces/network")
+	p.untilShown("[aria-labelledby=delete]")
+	d.shell(p.text("[aria-labelledby=delete] .command code"))
+	p.untilText(".notice.bad", "not found")
+	p.visit("#/deployments/" + id)
+	p.untilText("[data-test=workspace]", "deleted by admin")
 }
 
 // pictureOfWorkspace takes the picture of the documents, and checks both themes on a phone.

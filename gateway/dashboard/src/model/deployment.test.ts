@@ -47,6 +47,10 @@ test("secrets are named with their versions, and a workspace says whether it get
   assert.deepEqual(deployment({ secrets: [{ name: "db", secret: "prod/db", version: "1" }] }).secrets, [{ name: "db", secret: "prod/db", version: 1 }]);
   const saves = (sha256?: string) => deployment({ workspace: { workspace: "w", version: "2", sha256: "AP8Q" }, nodes: [{ node: "a", workspace: sha256 ? { sha256 } : null }] }).workspace!.saves;
   assert.deepEqual([saves(), saves("AP8Q"), saves("AAAA")], [null, false, true]);
+  const at = "2026-01-02T03:04:05Z";
+  const deleted = deployment({ workspace: { workspace: "w" }, workspaceDeletion: { deletedBy: "spiffe://f/user/ann", deleteTime: at }, nodes: [{ node: "a", workspaceRefusedTime: at }] }).workspace!;
+  assert.deepEqual([deleted.refused, deleted.deletion], [Date.parse(at), { by: "spiffe://f/user/ann", at: Date.parse(at) }]);
+  assert.deepEqual([deployment({ workspace: { workspace: "w" } }).workspace!.refused, deployment({ workspace: { workspace: "w" } }).workspace!.deletion], [0, null]);
 });
 
 test("nodes are counted by outcome, and the others are waiting", () => {

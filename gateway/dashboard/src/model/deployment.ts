@@ -50,6 +50,10 @@ export interface WorkspaceUse {
   version: number;
   /** Whether the node saves a new version of it; null: not known yet. */
   saves: boolean | null;
+  /** When the jobs service refused the version that the node sent; 0: it did not. */
+  refused: number;
+  /** Its deletion; null: it exists. */
+  deletion: { by: string; at: number } | null;
 }
 
 /** NAME in the container, and the stored secret with its version. */
@@ -174,10 +178,16 @@ function relatedTo(wire: WireDeployment): Related[] {
   ];
 }
 
-function workspaceOf({ workspace, nodes }: WireDeployment): WorkspaceUse | null {
+function workspaceOf({ workspace, workspaceDeletion, nodes }: WireDeployment): WorkspaceUse | null {
   if (!workspace?.workspace) return null;
   const saved = (nodes ?? []).find((each) => each.workspace)?.workspace; // it has one node
-  return { name: text(workspace.workspace), version: number(workspace.version), saves: saved ? hex(saved.sha256) !== hex(workspace.sha256) : null };
+  return {
+    name: text(workspace.workspace),
+    version: number(workspace.version),
+    saves: saved ? hex(saved.sha256) !== hex(workspace.sha256) : null,
+    refused: time((nodes ?? []).find((each) => each.workspaceRefusedTime)?.workspaceRefusedTime),
+    deletion: workspaceDeletion ? { by: text(workspaceDeletion.deletedBy), at: time(workspaceDeletion.deleteTime) } : null,
+  };
 }
 
 /** Parses a deployment. Its nodes are ordered: the failed ones, those that have not ended, and the others. */

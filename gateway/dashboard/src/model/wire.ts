@@ -245,6 +245,7 @@ export interface WireDeploymentNode {
   retriedBy?: string;
   destroyedBy?: string;
   workspace?: WireWorkspaceReference | null;
+  workspaceRefusedTime?: Timestamp | null;
 }
 
 export interface WireDifference {
@@ -316,6 +317,7 @@ export interface WireDeployment {
   succeeded?: string | number;
   cancelRequestedBy?: string;
   workspace?: WireWorkspaceReference | null;
+  workspaceDeletion?: { deletedBy?: string; deleteTime?: Timestamp | null } | null;
   secrets?: { name?: string; secret?: string; version?: string | number }[] | null;
   skipConformance?: boolean;
   forced?: boolean;

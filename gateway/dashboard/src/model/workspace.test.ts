@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { getPages } from "./api";
-import { nextStep, restorable, restoreCommand, workspace } from "./workspace";
+import { deleteCommand, nextStep, restorable, restoreCommand, workspace } from "./workspace";
 
 const deployment = "d".repeat(32);
 
@@ -38,6 +38,15 @@ test("only older versions of a free workspace are restored", () => {
   assert.deepEqual(restorable(of("FREE")).map(({ version }) => version), [2, 1]);
   assert.deepEqual(restorable(of("SUSPECT")), []);
   assert.equal(restoreCommand(of("FREE").name, 2), `muster workspace restore 'it'\\''s' 2`);
+});
+
+test("a workspace is deleted unless a deployment has it, and without the version of a named deployment", () => {
+  const of = (state: string) => deleteCommand(workspace({ workspace: "it's", state: `WORKSPACE_STATE_${state}`, deployment: state === "FREE" ? "" : deployment }));
+  assert.equal(of("FREE"), `muster workspace delete 'it'\\''s'`);
+  assert.equal(of("SAVING"), `muster workspace delete 'it'\\''s' --deployment ${deployment}`);
+  assert.equal(of("SUSPECT"), of("SAVING"));
+  assert.equal(of("IN_USE"), null);
+  assert.equal(of("NEW"), null);
 });
 
 test("a list is read up to a number of pages", async () => {

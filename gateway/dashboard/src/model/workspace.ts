@@ -120,6 +120,19 @@ export function restorable({ state, latest, versions }: Workspace): WorkspaceVer
   return state === "free" ? versions.filter((each) => each.version !== latest) : [];
 }
 
+/** Returns the command that deletes the workspace; null: a deployment that has not ended has it. */
+export function deleteCommand({ name, state, deployment }: Workspace): string | null {
+  switch (state) {
+    case "free":
+      return `muster workspace delete ${shellWord(name)}`;
+    case "saving":
+    case "suspect":
+      return `muster workspace delete ${shellWord(name)} --deployment ${shellWord(deployment)}`;
+    default:
+      return null;
+  }
+}
+
 export function restoreCommand(name: string, version: number): string {
   return `muster workspace restore ${shellWord(name)} ${version}`;
 }

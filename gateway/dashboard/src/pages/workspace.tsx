@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { getJSON, path } from "../model/api";
 import { bytes, clock, count, nameOf, plural, shortId } from "../model/format";
 import type { WireWorkspace } from "../model/wire";
-import { nextStep, restorable, restoreCommand, workspace as parseWorkspace, type Workspace, type WorkspaceVersion } from "../model/workspace";
+import { deleteCommand, nextStep, restorable, restoreCommand, workspace as parseWorkspace, type Workspace, type WorkspaceVersion } from "../model/workspace";
 import { CommandLine } from "../parts/command";
 import { deploymentLink, WorkspaceBadge } from "../parts/deployed";
 import { usePoll } from "../parts/hooks";
@@ -52,6 +52,7 @@ export function WorkspacePage({ name }: { name: string }): JSX.Element {
           )}
           <Versions workspace={value} now={now} />
           <Restore workspace={value} now={now} />
+          <Delete workspace={value} />
         </>
       )}
     </>
@@ -188,6 +189,21 @@ function Restore({ workspace, now }: { workspace: Workspace; now: number }): JSX
         </div>
       </div>
       <CommandLine command={restoreCommand(workspace.name, version)} label="Command that restores the version" />
+    </Card>
+  );
+}
+
+// The command that deletes the workspace.
+function Delete({ workspace }: { workspace: Workspace }): JSX.Element | null {
+  const command = deleteCommand(workspace);
+  if (!command) return null;
+  return (
+    <Card title="Delete" id="delete">
+      <p class="muted">
+        All versions are removed, and this cannot be undone.
+        {workspace.deployment && " The version that the deployment may have made is lost too."}
+      </p>
+      <CommandLine command={command} label="Command that deletes the workspace" />
     </Card>
   );
 }

@@ -61,7 +61,18 @@ export function DeploymentFacts({ deployment, now }: { deployment: Deployment; n
           <div data-test="workspace">
             <dt>Workspace</dt>
             <dd>
-              <a href={workspaceLink(workspace.name)}>{workspace.name}</a>, {workspaceText(workspace)}
+              {/* A workspace of the name of a deleted one is another one. */}
+              {workspace.deletion ? workspace.name : <a href={workspaceLink(workspace.name)}>{workspace.name}</a>}, {workspaceText(workspace)}
+              {workspace.deletion && (
+                <div class="muted">
+                  deleted by <span title={workspace.deletion.by}>{nameOf(workspace.deletion.by)}</span>, <Time at={workspace.deletion.at} now={now} />
+                </div>
+              )}
+              {workspace.refused > 0 && (
+                <div class="muted">
+                  The version of the node was refused <Time at={workspace.refused} now={now} />. The node keeps it for a day in workspaces-refused.
+                </div>
+              )}
             </dd>
           </div>
         )}

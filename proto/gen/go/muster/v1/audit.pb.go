@@ -62,7 +62,8 @@ const (
 	AuditKind_AUDIT_KIND_CONFORMANCE AuditKind = 16
 	// A version of a secret was stored, or a secret was deleted.
 	AuditKind_AUDIT_KIND_SECRET AuditKind = 17
-	// An older version of a workspace was restored, or the workspace was taken from a deployment that had ended.
+	// An older version of a workspace was restored, the workspace was taken from a deployment that had ended, or it was
+	// deleted.
 	AuditKind_AUDIT_KIND_WORKSPACE AuditKind = 18
 )
 

@@ -728,9 +728,11 @@ type Deployment struct {
 	// It is the build of its template. Its action is "build".
 	Build *DeploymentBuild `protobuf:"bytes,28,opt,name=build,proto3" json:"build,omitempty"`
 	// As Job.late_time: the outcome of a node arrived after the end, and may have changed `state`.
-	LateTime      *timestamppb.Timestamp `protobuf:"bytes,44,opt,name=late_time,json=lateTime,proto3" json:"late_time,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LateTime *timestamppb.Timestamp `protobuf:"bytes,44,opt,name=late_time,json=lateTime,proto3" json:"late_time,omitempty"`
+	// GetDeployment only: its workspace was deleted. A later workspace of the name is another one.
+	WorkspaceDeletion *WorkspaceDeletion `protobuf:"bytes,45,opt,name=workspace_deletion,json=workspaceDeletion,proto3" json:"workspace_deletion,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Deployment) Reset() {
@@ -973,6 +975,66 @@ func (x *Deployment) GetLateTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *Deployment) GetWorkspaceDeletion() *WorkspaceDeletion {
+	if x != nil {
+		return x.WorkspaceDeletion
+	}
+	return nil
+}
+
+type WorkspaceDeletion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URI of the operator.
+	DeletedBy     string                 `protobuf:"bytes,1,opt,name=deleted_by,json=deletedBy,proto3" json:"deleted_by,omitempty"`
+	DeleteTime    *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=delete_time,json=deleteTime,proto3" json:"delete_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorkspaceDeletion) Reset() {
+	*x = WorkspaceDeletion{}
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorkspaceDeletion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorkspaceDeletion) ProtoMessage() {}
+
+func (x *WorkspaceDeletion) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorkspaceDeletion.ProtoReflect.Descriptor instead.
+func (*WorkspaceDeletion) Descriptor() ([]byte, []int) {
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *WorkspaceDeletion) GetDeletedBy() string {
+	if x != nil {
+		return x.DeletedBy
+	}
+	return ""
+}
+
+func (x *WorkspaceDeletion) GetDeleteTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.DeleteTime
+	}
+	return nil
+}
+
 type DeploymentBuild struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Repository string                 `protobuf:"bytes,1,opt,name=repository,proto3" json:"repository,omitempty"`
@@ -985,7 +1047,7 @@ type DeploymentBuild struct {
 
 func (x *DeploymentBuild) Reset() {
 	*x = DeploymentBuild{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1059,7 @@ func (x *DeploymentBuild) String() string {
 func (*DeploymentBuild) ProtoMessage() {}
 
 func (x *DeploymentBuild) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[7]
+	mi := &file_muster_v1_deployments_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1072,7 @@ func (x *DeploymentBuild) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentBuild.ProtoReflect.Descriptor instead.
 func (*DeploymentBuild) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeploymentBuild) GetRepository() string {
@@ -1044,7 +1106,7 @@ type RelatedDeployment struct {
 
 func (x *RelatedDeployment) Reset() {
 	*x = RelatedDeployment{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1118,7 @@ func (x *RelatedDeployment) String() string {
 func (*RelatedDeployment) ProtoMessage() {}
 
 func (x *RelatedDeployment) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[8]
+	mi := &file_muster_v1_deployments_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1131,7 @@ func (x *RelatedDeployment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RelatedDeployment.ProtoReflect.Descriptor instead.
 func (*RelatedDeployment) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RelatedDeployment) GetDeployment() string {
@@ -1101,14 +1163,17 @@ type DeploymentNode struct {
 	// The outcome of the root relay, which had given up the node, before that of the node arrived.
 	Earlier *JobRecord_Final `protobuf:"bytes,7,opt,name=earlier,proto3" json:"earlier,omitempty"`
 	// The version of the workspace that the node saves. Only if the records are those that the node signed.
-	Workspace     *JobRecord_Workspace `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Workspace *JobRecord_Workspace `protobuf:"bytes,40,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// The jobs service refused the version that the node sent: the deployment did not have the workspace any more, or the
+	// workspace was deleted. The node keeps it for a day.
+	WorkspaceRefusedTime *timestamppb.Timestamp `protobuf:"bytes,41,opt,name=workspace_refused_time,json=workspaceRefusedTime,proto3" json:"workspace_refused_time,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *DeploymentNode) Reset() {
 	*x = DeploymentNode{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1185,7 @@ func (x *DeploymentNode) String() string {
 func (*DeploymentNode) ProtoMessage() {}
 
 func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[9]
+	mi := &file_muster_v1_deployments_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1198,7 @@ func (x *DeploymentNode) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeploymentNode.ProtoReflect.Descriptor instead.
 func (*DeploymentNode) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{9}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeploymentNode) GetNode() string {
@@ -1192,6 +1257,13 @@ func (x *DeploymentNode) GetWorkspace() *JobRecord_Workspace {
 	return nil
 }
 
+func (x *DeploymentNode) GetWorkspaceRefusedTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.WorkspaceRefusedTime
+	}
+	return nil
+}
+
 type GetDeploymentRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Deployment string                 `protobuf:"bytes,1,opt,name=deployment,proto3" json:"deployment,omitempty"`
@@ -1206,7 +1278,7 @@ type GetDeploymentRequest struct {
 
 func (x *GetDeploymentRequest) Reset() {
 	*x = GetDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[10]
+	mi := &file_muster_v1_deployments_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1218,7 +1290,7 @@ func (x *GetDeploymentRequest) String() string {
 func (*GetDeploymentRequest) ProtoMessage() {}
 
 func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[10]
+	mi := &file_muster_v1_deployments_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1231,7 +1303,7 @@ func (x *GetDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*GetDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{10}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetDeploymentRequest) GetDeployment() string {
@@ -1273,7 +1345,7 @@ type ListDeploymentsRequest struct {
 
 func (x *ListDeploymentsRequest) Reset() {
 	*x = ListDeploymentsRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[11]
+	mi := &file_muster_v1_deployments_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1285,7 +1357,7 @@ func (x *ListDeploymentsRequest) String() string {
 func (*ListDeploymentsRequest) ProtoMessage() {}
 
 func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[11]
+	mi := &file_muster_v1_deployments_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1298,7 +1370,7 @@ func (x *ListDeploymentsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsRequest.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{11}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ListDeploymentsRequest) GetPageSize() int32 {
@@ -1324,7 +1396,7 @@ type CancelDeploymentRequest struct {
 
 func (x *CancelDeploymentRequest) Reset() {
 	*x = CancelDeploymentRequest{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[12]
+	mi := &file_muster_v1_deployments_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1336,7 +1408,7 @@ func (x *CancelDeploymentRequest) String() string {
 func (*CancelDeploymentRequest) ProtoMessage() {}
 
 func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[12]
+	mi := &file_muster_v1_deployments_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1349,7 +1421,7 @@ func (x *CancelDeploymentRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelDeploymentRequest.ProtoReflect.Descriptor instead.
 func (*CancelDeploymentRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{12}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CancelDeploymentRequest) GetDeployment() string {
@@ -1369,7 +1441,7 @@ type ListDeploymentsResponse struct {
 
 func (x *ListDeploymentsResponse) Reset() {
 	*x = ListDeploymentsResponse{}
-	mi := &file_muster_v1_deployments_proto_msgTypes[13]
+	mi := &file_muster_v1_deployments_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1453,7 @@ func (x *ListDeploymentsResponse) String() string {
 func (*ListDeploymentsResponse) ProtoMessage() {}
 
 func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_deployments_proto_msgTypes[13]
+	mi := &file_muster_v1_deployments_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1466,7 @@ func (x *ListDeploymentsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListDeploymentsResponse.ProtoReflect.Descriptor instead.
 func (*ListDeploymentsResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{13}
+	return file_muster_v1_deployments_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ListDeploymentsResponse) GetDeployments() []*Deployment {
@@ -1473,7 +1545,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bretry_of\x18\x05 \x01(\tR\aretryOf\x12\x1a\n" +
 	"\bdestroys\x18\x06 \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05force\x18\a \x01(\bR\x05force\x12)\n" +
-	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\xd0\t\n" +
+	"\x10skip_conformance\x18\x10 \x01(\bR\x0fskipConformance\"\x9d\n" +
+	"\n" +
 	"\n" +
 	"Deployment\x12\x1e\n" +
 	"\n" +
@@ -1513,7 +1586,13 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\tworkspace\x18( \x01(\v2%.muster.v1.Command.WorkspaceReferenceR\tworkspace\x12!\n" +
 	"\fsilent_nodes\x18\x1e \x03(\tR\vsilentNodes\x120\n" +
 	"\x05build\x18\x1c \x01(\v2\x1a.muster.v1.DeploymentBuildR\x05build\x127\n" +
-	"\tlate_time\x18, \x01(\v2\x1a.google.protobuf.TimestampR\blateTime\"z\n" +
+	"\tlate_time\x18, \x01(\v2\x1a.google.protobuf.TimestampR\blateTime\x12K\n" +
+	"\x12workspace_deletion\x18- \x01(\v2\x1c.muster.v1.WorkspaceDeletionR\x11workspaceDeletion\"o\n" +
+	"\x11WorkspaceDeletion\x12\x1d\n" +
+	"\n" +
+	"deleted_by\x18\x01 \x01(\tR\tdeletedBy\x12;\n" +
+	"\vdelete_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
+	"deleteTime\"z\n" +
 	"\x0fDeploymentBuild\x12\x1e\n" +
 	"\n" +
 	"repository\x18\x01 \x01(\tR\n" +
@@ -1524,7 +1603,7 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
 	"deployment\x120\n" +
-	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\xff\x02\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1a.muster.v1.DeploymentStateR\x05state\"\xd1\x03\n" +
 	"\x0eDeploymentNode\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x129\n" +
 	"\n" +
@@ -1535,7 +1614,8 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"retried_by\x18\x05 \x01(\tR\tretriedBy\x12!\n" +
 	"\fdestroyed_by\x18\x06 \x01(\tR\vdestroyedBy\x124\n" +
 	"\aearlier\x18\a \x01(\v2\x1a.muster.v1.JobRecord.FinalR\aearlier\x12<\n" +
-	"\tworkspace\x18( \x01(\v2\x1e.muster.v1.JobRecord.WorkspaceR\tworkspace\"\x93\x01\n" +
+	"\tworkspace\x18( \x01(\v2\x1e.muster.v1.JobRecord.WorkspaceR\tworkspace\x12P\n" +
+	"\x16workspace_refused_time\x18) \x01(\v2\x1a.google.protobuf.TimestampR\x14workspaceRefusedTime\"\x93\x01\n" +
 	"\x14GetDeploymentRequest\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x01 \x01(\tR\n" +
@@ -1583,7 +1663,7 @@ func file_muster_v1_deployments_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_deployments_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_muster_v1_deployments_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_muster_v1_deployments_proto_goTypes = []any{
 	(DeploymentState)(0),               // 0: muster.v1.DeploymentState
 	(*PlanDeploymentRequest)(nil),      // 1: muster.v1.PlanDeploymentRequest
@@ -1593,75 +1673,79 @@ var file_muster_v1_deployments_proto_goTypes = []any{
 	(*DeploymentFile)(nil),             // 5: muster.v1.DeploymentFile
 	(*CreateDeploymentRequest)(nil),    // 6: muster.v1.CreateDeploymentRequest
 	(*Deployment)(nil),                 // 7: muster.v1.Deployment
-	(*DeploymentBuild)(nil),            // 8: muster.v1.DeploymentBuild
-	(*RelatedDeployment)(nil),          // 9: muster.v1.RelatedDeployment
-	(*DeploymentNode)(nil),             // 10: muster.v1.DeploymentNode
-	(*GetDeploymentRequest)(nil),       // 11: muster.v1.GetDeploymentRequest
-	(*ListDeploymentsRequest)(nil),     // 12: muster.v1.ListDeploymentsRequest
-	(*CancelDeploymentRequest)(nil),    // 13: muster.v1.CancelDeploymentRequest
-	(*ListDeploymentsResponse)(nil),    // 14: muster.v1.ListDeploymentsResponse
-	(*Command_File)(nil),               // 15: muster.v1.Command.File
-	(*Command_Build)(nil),              // 16: muster.v1.Command.Build
-	(*Command_SecretReference)(nil),    // 17: muster.v1.Command.SecretReference
-	(*Command_Deployment)(nil),         // 18: muster.v1.Command.Deployment
-	(*durationpb.Duration)(nil),        // 19: google.protobuf.Duration
-	(*SignedCommand)(nil),              // 20: muster.v1.SignedCommand
-	(*Command_WorkspaceReference)(nil), // 21: muster.v1.Command.WorkspaceReference
-	(*timestamppb.Timestamp)(nil),      // 22: google.protobuf.Timestamp
-	(*Command_Source)(nil),             // 23: muster.v1.Command.Source
-	(*JobRecord_Final)(nil),            // 24: muster.v1.JobRecord.Final
-	(*JobRecord_Outputs)(nil),          // 25: muster.v1.JobRecord.Outputs
-	(*JobRecord_Workspace)(nil),        // 26: muster.v1.JobRecord.Workspace
+	(*WorkspaceDeletion)(nil),          // 8: muster.v1.WorkspaceDeletion
+	(*DeploymentBuild)(nil),            // 9: muster.v1.DeploymentBuild
+	(*RelatedDeployment)(nil),          // 10: muster.v1.RelatedDeployment
+	(*DeploymentNode)(nil),             // 11: muster.v1.DeploymentNode
+	(*GetDeploymentRequest)(nil),       // 12: muster.v1.GetDeploymentRequest
+	(*ListDeploymentsRequest)(nil),     // 13: muster.v1.ListDeploymentsRequest
+	(*CancelDeploymentRequest)(nil),    // 14: muster.v1.CancelDeploymentRequest
+	(*ListDeploymentsResponse)(nil),    // 15: muster.v1.ListDeploymentsResponse
+	(*Command_File)(nil),               // 16: muster.v1.Command.File
+	(*Command_Build)(nil),              // 17: muster.v1.Command.Build
+	(*Command_SecretReference)(nil),    // 18: muster.v1.Command.SecretReference
+	(*Command_Deployment)(nil),         // 19: muster.v1.Command.Deployment
+	(*durationpb.Duration)(nil),        // 20: google.protobuf.Duration
+	(*SignedCommand)(nil),              // 21: muster.v1.SignedCommand
+	(*Command_WorkspaceReference)(nil), // 22: muster.v1.Command.WorkspaceReference
+	(*timestamppb.Timestamp)(nil),      // 23: google.protobuf.Timestamp
+	(*Command_Source)(nil),             // 24: muster.v1.Command.Source
+	(*JobRecord_Final)(nil),            // 25: muster.v1.JobRecord.Final
+	(*JobRecord_Outputs)(nil),          // 26: muster.v1.JobRecord.Outputs
+	(*JobRecord_Workspace)(nil),        // 27: muster.v1.JobRecord.Workspace
 }
 var file_muster_v1_deployments_proto_depIdxs = []int32{
-	15, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
-	16, // 1: muster.v1.PlanDeploymentRequest.build:type_name -> muster.v1.Command.Build
-	17, // 2: muster.v1.PlanDeploymentRequest.secrets:type_name -> muster.v1.Command.SecretReference
-	18, // 3: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
-	19, // 4: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
+	16, // 0: muster.v1.PlanDeploymentRequest.files:type_name -> muster.v1.Command.File
+	17, // 1: muster.v1.PlanDeploymentRequest.build:type_name -> muster.v1.Command.Build
+	18, // 2: muster.v1.PlanDeploymentRequest.secrets:type_name -> muster.v1.Command.SecretReference
+	19, // 3: muster.v1.DeploymentPlan.deployment:type_name -> muster.v1.Command.Deployment
+	20, // 4: muster.v1.DeploymentPlan.time_limit:type_name -> google.protobuf.Duration
 	4,  // 5: muster.v1.DeploymentPlan.parameters:type_name -> muster.v1.DeploymentParameter
 	3,  // 6: muster.v1.DeploymentPlan.skipped:type_name -> muster.v1.SkippedNodes
-	20, // 7: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
-	16, // 8: muster.v1.DeploymentPlan.build:type_name -> muster.v1.Command.Build
-	17, // 9: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
-	21, // 10: muster.v1.DeploymentPlan.workspace:type_name -> muster.v1.Command.WorkspaceReference
-	20, // 11: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
-	19, // 12: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
+	21, // 7: muster.v1.DeploymentPlan.source:type_name -> muster.v1.SignedCommand
+	17, // 8: muster.v1.DeploymentPlan.build:type_name -> muster.v1.Command.Build
+	18, // 9: muster.v1.DeploymentPlan.secrets:type_name -> muster.v1.Command.SecretReference
+	22, // 10: muster.v1.DeploymentPlan.workspace:type_name -> muster.v1.Command.WorkspaceReference
+	21, // 11: muster.v1.CreateDeploymentRequest.command:type_name -> muster.v1.SignedCommand
+	20, // 12: muster.v1.CreateDeploymentRequest.wait:type_name -> google.protobuf.Duration
 	4,  // 13: muster.v1.Deployment.parameters:type_name -> muster.v1.DeploymentParameter
 	0,  // 14: muster.v1.Deployment.state:type_name -> muster.v1.DeploymentState
-	22, // 15: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
-	22, // 16: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
-	10, // 17: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
+	23, // 15: muster.v1.Deployment.create_time:type_name -> google.protobuf.Timestamp
+	23, // 16: muster.v1.Deployment.end_time:type_name -> google.protobuf.Timestamp
+	11, // 17: muster.v1.Deployment.nodes:type_name -> muster.v1.DeploymentNode
 	5,  // 18: muster.v1.Deployment.files:type_name -> muster.v1.DeploymentFile
-	9,  // 19: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
-	9,  // 20: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
-	17, // 21: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
-	21, // 22: muster.v1.Deployment.workspace:type_name -> muster.v1.Command.WorkspaceReference
-	8,  // 23: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
-	22, // 24: muster.v1.Deployment.late_time:type_name -> google.protobuf.Timestamp
-	23, // 25: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
-	0,  // 26: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
-	22, // 27: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
-	24, // 28: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
-	25, // 29: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
-	24, // 30: muster.v1.DeploymentNode.earlier:type_name -> muster.v1.JobRecord.Final
-	26, // 31: muster.v1.DeploymentNode.workspace:type_name -> muster.v1.JobRecord.Workspace
-	7,  // 32: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
-	1,  // 33: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
-	6,  // 34: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
-	11, // 35: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
-	12, // 36: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
-	13, // 37: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
-	2,  // 38: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
-	7,  // 39: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
-	7,  // 40: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
-	14, // 41: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
-	7,  // 42: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
-	38, // [38:43] is the sub-list for method output_type
-	33, // [33:38] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	10, // 19: muster.v1.Deployment.retries:type_name -> muster.v1.RelatedDeployment
+	10, // 20: muster.v1.Deployment.destroyed_by:type_name -> muster.v1.RelatedDeployment
+	18, // 21: muster.v1.Deployment.secrets:type_name -> muster.v1.Command.SecretReference
+	22, // 22: muster.v1.Deployment.workspace:type_name -> muster.v1.Command.WorkspaceReference
+	9,  // 23: muster.v1.Deployment.build:type_name -> muster.v1.DeploymentBuild
+	23, // 24: muster.v1.Deployment.late_time:type_name -> google.protobuf.Timestamp
+	8,  // 25: muster.v1.Deployment.workspace_deletion:type_name -> muster.v1.WorkspaceDeletion
+	23, // 26: muster.v1.WorkspaceDeletion.delete_time:type_name -> google.protobuf.Timestamp
+	24, // 27: muster.v1.DeploymentBuild.source:type_name -> muster.v1.Command.Source
+	0,  // 28: muster.v1.RelatedDeployment.state:type_name -> muster.v1.DeploymentState
+	23, // 29: muster.v1.DeploymentNode.start_time:type_name -> google.protobuf.Timestamp
+	25, // 30: muster.v1.DeploymentNode.final:type_name -> muster.v1.JobRecord.Final
+	26, // 31: muster.v1.DeploymentNode.outputs:type_name -> muster.v1.JobRecord.Outputs
+	25, // 32: muster.v1.DeploymentNode.earlier:type_name -> muster.v1.JobRecord.Final
+	27, // 33: muster.v1.DeploymentNode.workspace:type_name -> muster.v1.JobRecord.Workspace
+	23, // 34: muster.v1.DeploymentNode.workspace_refused_time:type_name -> google.protobuf.Timestamp
+	7,  // 35: muster.v1.ListDeploymentsResponse.deployments:type_name -> muster.v1.Deployment
+	1,  // 36: muster.v1.DeploymentService.PlanDeployment:input_type -> muster.v1.PlanDeploymentRequest
+	6,  // 37: muster.v1.DeploymentService.CreateDeployment:input_type -> muster.v1.CreateDeploymentRequest
+	12, // 38: muster.v1.DeploymentService.GetDeployment:input_type -> muster.v1.GetDeploymentRequest
+	13, // 39: muster.v1.DeploymentService.ListDeployments:input_type -> muster.v1.ListDeploymentsRequest
+	14, // 40: muster.v1.DeploymentService.CancelDeployment:input_type -> muster.v1.CancelDeploymentRequest
+	2,  // 41: muster.v1.DeploymentService.PlanDeployment:output_type -> muster.v1.DeploymentPlan
+	7,  // 42: muster.v1.DeploymentService.CreateDeployment:output_type -> muster.v1.Deployment
+	7,  // 43: muster.v1.DeploymentService.GetDeployment:output_type -> muster.v1.Deployment
+	15, // 44: muster.v1.DeploymentService.ListDeployments:output_type -> muster.v1.ListDeploymentsResponse
+	7,  // 45: muster.v1.DeploymentService.CancelDeployment:output_type -> muster.v1.Deployment
+	41, // [41:46] is the sub-list for method output_type
+	36, // [36:41] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_deployments_proto_init() }
@@ -1676,7 +1760,7 @@ func file_muster_v1_deployments_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_deployments_proto_rawDesc), len(file_muster_v1_deployments_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,7 +48,7 @@ type DeploymentServiceClient interface {
 	// (INVALID_DOCUMENT, INVALID_FILES, INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
 	// FAILED_PRECONDITION (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
 	// (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED, NOT_RETRIABLE, NO_DESTROY_ACTION,
-	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT).
+	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT, WORKSPACE_DELETED).
 	PlanDeployment(ctx context.Context, in *PlanDeploymentRequest, opts ...grpc.CallOption) (*DeploymentPlan, error)
 	// Stores a deployment, and submits its command. A repeated call with the same deployment and content returns the
 	// stored one.
@@ -158,7 +158,7 @@ type DeploymentServiceServer interface {
 	// (INVALID_DOCUMENT, INVALID_FILES, INVALID_BUILD), NOT_FOUND (TYPE_NOT_FOUND), ALREADY_EXISTS (VERSION_EXISTS: from another source, or with other content),
 	// FAILED_PRECONDITION (TYPE_NOT_BUILDABLE). With `retry_of` or `destroys`: INVALID_ARGUMENT (INVALID_NAME), NOT_FOUND
 	// (DEPLOYMENT_NOT_FOUND), FAILED_PRECONDITION (DEPLOYMENT_NOT_ENDED, NOT_RETRIABLE, NO_DESTROY_ACTION,
-	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT).
+	// NOTHING_TO_DESTROY, DEPLOYMENT_DESTROYED, COMMAND_NOT_KEPT, WORKSPACE_DELETED).
 	PlanDeployment(context.Context, *PlanDeploymentRequest) (*DeploymentPlan, error)
 	// Stores a deployment, and submits its command. A repeated call with the same deployment and content returns the
 	// stored one.

@@ -450,6 +450,96 @@ func (x *UnlockWorkspaceRequest) GetDeployment() string {
 	return ""
 }
 
+type DeleteWorkspaceRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Workspace string                 `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// If set: the deployment that may have the workspace. If it has ended, the workspace is taken from it, as UnlockWorkspace
+	// takes it: a version that the node of that deployment saves later is refused. Empty: the workspace must be free.
+	Deployment    string `protobuf:"bytes,2,opt,name=deployment,proto3" json:"deployment,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkspaceRequest) Reset() {
+	*x = DeleteWorkspaceRequest{}
+	mi := &file_muster_v1_workspaces_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkspaceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkspaceRequest) ProtoMessage() {}
+
+func (x *DeleteWorkspaceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_workspaces_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkspaceRequest.ProtoReflect.Descriptor instead.
+func (*DeleteWorkspaceRequest) Descriptor() ([]byte, []int) {
+	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DeleteWorkspaceRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *DeleteWorkspaceRequest) GetDeployment() string {
+	if x != nil {
+		return x.Deployment
+	}
+	return ""
+}
+
+type DeleteWorkspaceResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteWorkspaceResponse) Reset() {
+	*x = DeleteWorkspaceResponse{}
+	mi := &file_muster_v1_workspaces_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteWorkspaceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteWorkspaceResponse) ProtoMessage() {}
+
+func (x *DeleteWorkspaceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_muster_v1_workspaces_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteWorkspaceResponse.ProtoReflect.Descriptor instead.
+func (*DeleteWorkspaceResponse) Descriptor() ([]byte, []int) {
+	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{7}
+}
+
 // The statement of a node about the workspace of an ended container.
 type WorkspaceReport struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -469,7 +559,7 @@ type WorkspaceReport struct {
 
 func (x *WorkspaceReport) Reset() {
 	*x = WorkspaceReport{}
-	mi := &file_muster_v1_workspaces_proto_msgTypes[6]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -481,7 +571,7 @@ func (x *WorkspaceReport) String() string {
 func (*WorkspaceReport) ProtoMessage() {}
 
 func (x *WorkspaceReport) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_workspaces_proto_msgTypes[6]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -494,7 +584,7 @@ func (x *WorkspaceReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkspaceReport.ProtoReflect.Descriptor instead.
 func (*WorkspaceReport) Descriptor() ([]byte, []int) {
-	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{6}
+	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WorkspaceReport) GetJob() string {
@@ -547,7 +637,7 @@ type SaveWorkspaceRequest struct {
 
 func (x *SaveWorkspaceRequest) Reset() {
 	*x = SaveWorkspaceRequest{}
-	mi := &file_muster_v1_workspaces_proto_msgTypes[7]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -559,7 +649,7 @@ func (x *SaveWorkspaceRequest) String() string {
 func (*SaveWorkspaceRequest) ProtoMessage() {}
 
 func (x *SaveWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_workspaces_proto_msgTypes[7]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -572,7 +662,7 @@ func (x *SaveWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*SaveWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{7}
+	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SaveWorkspaceRequest) GetReport() *WorkspaceReport {
@@ -609,7 +699,8 @@ type SaveWorkspaceResponse struct {
 	Offset int64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
 	// The version is stored: it survives the loss of power. Or it is the one that the command names.
 	Saved bool `protobuf:"varint,2,opt,name=saved,proto3" json:"saved,omitempty"`
-	// Why it will never be stored: the deployment does not have the workspace any more. For people; empty if it may be.
+	// Why it will never be stored: the deployment does not have the workspace any more, or the workspace was deleted. For
+	// people; empty if it may be.
 	Lost string `protobuf:"bytes,3,opt,name=lost,proto3" json:"lost,omitempty"`
 	// Set with `saved` or `lost`: ECDSA with SHA-256 (ASN.1 DER), by the key of the first certificate, over the UTF-8 text
 	// "muster-workspace-answer-v1\n<fleet>\n<job>\n<node>\n<workspace>\n<version>\n<sha256>\n<size>\n<omitted>\n<answer>\n", with
@@ -623,7 +714,7 @@ type SaveWorkspaceResponse struct {
 
 func (x *SaveWorkspaceResponse) Reset() {
 	*x = SaveWorkspaceResponse{}
-	mi := &file_muster_v1_workspaces_proto_msgTypes[8]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -635,7 +726,7 @@ func (x *SaveWorkspaceResponse) String() string {
 func (*SaveWorkspaceResponse) ProtoMessage() {}
 
 func (x *SaveWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_workspaces_proto_msgTypes[8]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -648,7 +739,7 @@ func (x *SaveWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SaveWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*SaveWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{8}
+	return file_muster_v1_workspaces_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SaveWorkspaceResponse) GetOffset() int64 {
@@ -708,7 +799,7 @@ type Workspace_Version struct {
 
 func (x *Workspace_Version) Reset() {
 	*x = Workspace_Version{}
-	mi := &file_muster_v1_workspaces_proto_msgTypes[9]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -720,7 +811,7 @@ func (x *Workspace_Version) String() string {
 func (*Workspace_Version) ProtoMessage() {}
 
 func (x *Workspace_Version) ProtoReflect() protoreflect.Message {
-	mi := &file_muster_v1_workspaces_proto_msgTypes[9]
+	mi := &file_muster_v1_workspaces_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -848,7 +939,13 @@ const file_muster_v1_workspaces_proto_rawDesc = "" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x1e\n" +
 	"\n" +
 	"deployment\x18\x02 \x01(\tR\n" +
-	"deployment\"\xc7\x01\n" +
+	"deployment\"V\n" +
+	"\x16DeleteWorkspaceRequest\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x1e\n" +
+	"\n" +
+	"deployment\x18\x02 \x01(\tR\n" +
+	"deployment\"\x19\n" +
+	"\x17DeleteWorkspaceResponse\"\xc7\x01\n" +
 	"\x0fWorkspaceReport\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12<\n" +
@@ -871,12 +968,13 @@ const file_muster_v1_workspaces_proto_rawDesc = "" +
 	"\x14WORKSPACE_STATE_FREE\x10\x01\x12\x1a\n" +
 	"\x16WORKSPACE_STATE_IN_USE\x10\x02\x12\x1a\n" +
 	"\x16WORKSPACE_STATE_SAVING\x10\x03\x12\x1b\n" +
-	"\x17WORKSPACE_STATE_SUSPECT\x10\x042\x9d\x03\n" +
+	"\x17WORKSPACE_STATE_SUSPECT\x10\x042\xf7\x03\n" +
 	"\x10WorkspaceService\x12U\n" +
 	"\x0eListWorkspaces\x12 .muster.v1.ListWorkspacesRequest\x1a!.muster.v1.ListWorkspacesResponse\x12D\n" +
 	"\fGetWorkspace\x12\x1e.muster.v1.GetWorkspaceRequest\x1a\x14.muster.v1.Workspace\x12L\n" +
 	"\x10RestoreWorkspace\x12\".muster.v1.RestoreWorkspaceRequest\x1a\x14.muster.v1.Workspace\x12J\n" +
-	"\x0fUnlockWorkspace\x12!.muster.v1.UnlockWorkspaceRequest\x1a\x14.muster.v1.Workspace\x12R\n" +
+	"\x0fUnlockWorkspace\x12!.muster.v1.UnlockWorkspaceRequest\x1a\x14.muster.v1.Workspace\x12X\n" +
+	"\x0fDeleteWorkspace\x12!.muster.v1.DeleteWorkspaceRequest\x1a\".muster.v1.DeleteWorkspaceResponse\x12R\n" +
 	"\rSaveWorkspace\x12\x1f.muster.v1.SaveWorkspaceRequest\x1a .muster.v1.SaveWorkspaceResponseB0Z.muster.example/proto/gen/go/muster/v1;musterv1b\x06proto3"
 
 var (
@@ -892,7 +990,7 @@ func file_muster_v1_workspaces_proto_rawDescGZIP() []byte {
 }
 
 var file_muster_v1_workspaces_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_muster_v1_workspaces_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_muster_v1_workspaces_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_muster_v1_workspaces_proto_goTypes = []any{
 	(WorkspaceState)(0),             // 0: muster.v1.WorkspaceState
 	(*Workspace)(nil),               // 1: muster.v1.Workspace
@@ -901,33 +999,37 @@ var file_muster_v1_workspaces_proto_goTypes = []any{
 	(*GetWorkspaceRequest)(nil),     // 4: muster.v1.GetWorkspaceRequest
 	(*RestoreWorkspaceRequest)(nil), // 5: muster.v1.RestoreWorkspaceRequest
 	(*UnlockWorkspaceRequest)(nil),  // 6: muster.v1.UnlockWorkspaceRequest
-	(*WorkspaceReport)(nil),         // 7: muster.v1.WorkspaceReport
-	(*SaveWorkspaceRequest)(nil),    // 8: muster.v1.SaveWorkspaceRequest
-	(*SaveWorkspaceResponse)(nil),   // 9: muster.v1.SaveWorkspaceResponse
-	(*Workspace_Version)(nil),       // 10: muster.v1.Workspace.Version
-	(*timestamppb.Timestamp)(nil),   // 11: google.protobuf.Timestamp
-	(*JobRecord_Workspace)(nil),     // 12: muster.v1.JobRecord.Workspace
+	(*DeleteWorkspaceRequest)(nil),  // 7: muster.v1.DeleteWorkspaceRequest
+	(*DeleteWorkspaceResponse)(nil), // 8: muster.v1.DeleteWorkspaceResponse
+	(*WorkspaceReport)(nil),         // 9: muster.v1.WorkspaceReport
+	(*SaveWorkspaceRequest)(nil),    // 10: muster.v1.SaveWorkspaceRequest
+	(*SaveWorkspaceResponse)(nil),   // 11: muster.v1.SaveWorkspaceResponse
+	(*Workspace_Version)(nil),       // 12: muster.v1.Workspace.Version
+	(*timestamppb.Timestamp)(nil),   // 13: google.protobuf.Timestamp
+	(*JobRecord_Workspace)(nil),     // 14: muster.v1.JobRecord.Workspace
 }
 var file_muster_v1_workspaces_proto_depIdxs = []int32{
 	0,  // 0: muster.v1.Workspace.state:type_name -> muster.v1.WorkspaceState
-	11, // 1: muster.v1.Workspace.since:type_name -> google.protobuf.Timestamp
-	10, // 2: muster.v1.Workspace.versions:type_name -> muster.v1.Workspace.Version
+	13, // 1: muster.v1.Workspace.since:type_name -> google.protobuf.Timestamp
+	12, // 2: muster.v1.Workspace.versions:type_name -> muster.v1.Workspace.Version
 	1,  // 3: muster.v1.ListWorkspacesResponse.workspaces:type_name -> muster.v1.Workspace
-	12, // 4: muster.v1.WorkspaceReport.workspace:type_name -> muster.v1.JobRecord.Workspace
-	7,  // 5: muster.v1.SaveWorkspaceRequest.report:type_name -> muster.v1.WorkspaceReport
-	11, // 6: muster.v1.Workspace.Version.create_time:type_name -> google.protobuf.Timestamp
+	14, // 4: muster.v1.WorkspaceReport.workspace:type_name -> muster.v1.JobRecord.Workspace
+	9,  // 5: muster.v1.SaveWorkspaceRequest.report:type_name -> muster.v1.WorkspaceReport
+	13, // 6: muster.v1.Workspace.Version.create_time:type_name -> google.protobuf.Timestamp
 	2,  // 7: muster.v1.WorkspaceService.ListWorkspaces:input_type -> muster.v1.ListWorkspacesRequest
 	4,  // 8: muster.v1.WorkspaceService.GetWorkspace:input_type -> muster.v1.GetWorkspaceRequest
 	5,  // 9: muster.v1.WorkspaceService.RestoreWorkspace:input_type -> muster.v1.RestoreWorkspaceRequest
 	6,  // 10: muster.v1.WorkspaceService.UnlockWorkspace:input_type -> muster.v1.UnlockWorkspaceRequest
-	8,  // 11: muster.v1.WorkspaceService.SaveWorkspace:input_type -> muster.v1.SaveWorkspaceRequest
-	3,  // 12: muster.v1.WorkspaceService.ListWorkspaces:output_type -> muster.v1.ListWorkspacesResponse
-	1,  // 13: muster.v1.WorkspaceService.GetWorkspace:output_type -> muster.v1.Workspace
-	1,  // 14: muster.v1.WorkspaceService.RestoreWorkspace:output_type -> muster.v1.Workspace
-	1,  // 15: muster.v1.WorkspaceService.UnlockWorkspace:output_type -> muster.v1.Workspace
-	9,  // 16: muster.v1.WorkspaceService.SaveWorkspace:output_type -> muster.v1.SaveWorkspaceResponse
-	12, // [12:17] is the sub-list for method output_type
-	7,  // [7:12] is the sub-list for method input_type
+	7,  // 11: muster.v1.WorkspaceService.DeleteWorkspace:input_type -> muster.v1.DeleteWorkspaceRequest
+	10, // 12: muster.v1.WorkspaceService.SaveWorkspace:input_type -> muster.v1.SaveWorkspaceRequest
+	3,  // 13: muster.v1.WorkspaceService.ListWorkspaces:output_type -> muster.v1.ListWorkspacesResponse
+	1,  // 14: muster.v1.WorkspaceService.GetWorkspace:output_type -> muster.v1.Workspace
+	1,  // 15: muster.v1.WorkspaceService.RestoreWorkspace:output_type -> muster.v1.Workspace
+	1,  // 16: muster.v1.WorkspaceService.UnlockWorkspace:output_type -> muster.v1.Workspace
+	8,  // 17: muster.v1.WorkspaceService.DeleteWorkspace:output_type -> muster.v1.DeleteWorkspaceResponse
+	11, // 18: muster.v1.WorkspaceService.SaveWorkspace:output_type -> muster.v1.SaveWorkspaceResponse
+	13, // [13:19] is the sub-list for method output_type
+	7,  // [7:13] is the sub-list for method input_type
 	7,  // [7:7] is the sub-list for extension type_name
 	7,  // [7:7] is the sub-list for extension extendee
 	0,  // [0:7] is the sub-list for field type_name
@@ -945,7 +1047,7 @@ func file_muster_v1_workspaces_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_muster_v1_workspaces_proto_rawDesc), len(file_muster_v1_workspaces_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	WorkspaceService_GetWorkspace_FullMethodName     = "/muster.v1.WorkspaceService/GetWorkspace"
 	WorkspaceService_RestoreWorkspace_FullMethodName = "/muster.v1.WorkspaceService/RestoreWorkspace"
 	WorkspaceService_UnlockWorkspace_FullMethodName  = "/muster.v1.WorkspaceService/UnlockWorkspace"
+	WorkspaceService_DeleteWorkspace_FullMethodName  = "/muster.v1.WorkspaceService/DeleteWorkspace"
 	WorkspaceService_SaveWorkspace_FullMethodName    = "/muster.v1.WorkspaceService/SaveWorkspace"
 )
 
@@ -63,6 +64,14 @@ type WorkspaceServiceClient interface {
 	// Errors: NOT_FOUND (WORKSPACE_NOT_FOUND), FAILED_PRECONDITION (WORKSPACE_IN_USE: the deployment has not ended, or it
 	// is another one than that of the request).
 	UnlockWorkspace(ctx context.Context, in *UnlockWorkspaceRequest, opts ...grpc.CallOption) (*Workspace, error)
+	// Deletes a workspace with all versions, permanently: the deletion survives the loss of power when the call returns, and
+	// the archives are removed after that. A later workspace of this name is another one: it begins with version 1, no
+	// version of an earlier deployment is stored in it, and no earlier deployment is retried or destroyed with it.
+	// Callers: operators; with `deployment` not through a gateway.
+	//
+	// Errors: NOT_FOUND (WORKSPACE_NOT_FOUND; also if the call is repeated), FAILED_PRECONDITION (WORKSPACE_IN_USE,
+	// WORKSPACE_SUSPECT: a deployment has it), PERMISSION_DENIED (WORKSPACE_NOT_TAKEN), RESOURCE_EXHAUSTED (DISK_FULL).
+	DeleteWorkspace(ctx context.Context, in *DeleteWorkspaceRequest, opts ...grpc.CallOption) (*DeleteWorkspaceResponse, error)
 	// Appends a part to the version that a node saves. Each call has the report that the node signed: a relay cannot change
 	// it. With the last part the service verifies the digest, and stores the version if the deployment still has the
 	// workspace, and its command names the newest version: `saved` is true once that is durable. A repeated call is
@@ -126,6 +135,16 @@ func (c *workspaceServiceClient) UnlockWorkspace(ctx context.Context, in *Unlock
 	return out, nil
 }
 
+func (c *workspaceServiceClient) DeleteWorkspace(ctx context.Context, in *DeleteWorkspaceRequest, opts ...grpc.CallOption) (*DeleteWorkspaceResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteWorkspaceResponse)
+	err := c.cc.Invoke(ctx, WorkspaceService_DeleteWorkspace_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *workspaceServiceClient) SaveWorkspace(ctx context.Context, in *SaveWorkspaceRequest, opts ...grpc.CallOption) (*SaveWorkspaceResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(SaveWorkspaceResponse)
@@ -171,6 +190,14 @@ type WorkspaceServiceServer interface {
 	// Errors: NOT_FOUND (WORKSPACE_NOT_FOUND), FAILED_PRECONDITION (WORKSPACE_IN_USE: the deployment has not ended, or it
 	// is another one than that of the request).
 	UnlockWorkspace(context.Context, *UnlockWorkspaceRequest) (*Workspace, error)
+	// Deletes a workspace with all versions, permanently: the deletion survives the loss of power when the call returns, and
+	// the archives are removed after that. A later workspace of this name is another one: it begins with version 1, no
+	// version of an earlier deployment is stored in it, and no earlier deployment is retried or destroyed with it.
+	// Callers: operators; with `deployment` not through a gateway.
+	//
+	// Errors: NOT_FOUND (WORKSPACE_NOT_FOUND; also if the call is repeated), FAILED_PRECONDITION (WORKSPACE_IN_USE,
+	// WORKSPACE_SUSPECT: a deployment has it), PERMISSION_DENIED (WORKSPACE_NOT_TAKEN), RESOURCE_EXHAUSTED (DISK_FULL).
+	DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error)
 	// Appends a part to the version that a node saves. Each call has the report that the node signed: a relay cannot change
 	// it. With the last part the service verifies the digest, and stores the version if the deployment still has the
 	// workspace, and its command names the newest version: `saved` is true once that is durable. A repeated call is
@@ -205,6 +232,9 @@ func (UnimplementedWorkspaceServiceServer) RestoreWorkspace(context.Context, *Re
 }
 func (UnimplementedWorkspaceServiceServer) UnlockWorkspace(context.Context, *UnlockWorkspaceRequest) (*Workspace, error) {
 	return nil, status.Error(codes.Unimplemented, "method UnlockWorkspace not implemented")
+}
+func (UnimplementedWorkspaceServiceServer) DeleteWorkspace(context.Context, *DeleteWorkspaceRequest) (*DeleteWorkspaceResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DeleteWorkspace not implemented")
 }
 func (UnimplementedWorkspaceServiceServer) SaveWorkspace(context.Context, *SaveWorkspaceRequest) (*SaveWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method SaveWorkspace not implemented")
@@ -302,6 +332,24 @@ func _WorkspaceService_UnlockWorkspace_Handler(srv interface{}, ctx context.Cont
 	return interceptor(ctx, in, info, handler)
 }
 
+func _WorkspaceService_DeleteWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteWorkspaceRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(WorkspaceServiceServer).DeleteWorkspace(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: WorkspaceService_DeleteWorkspace_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(WorkspaceServiceServer).DeleteWorkspace(ctx, req.(*DeleteWorkspaceRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _WorkspaceService_SaveWorkspace_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(SaveWorkspaceRequest)
 	if err := dec(in); err != nil {
@@ -342,6 +390,10 @@ var WorkspaceService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "UnlockWorkspace",
 			Handler:    _WorkspaceService_UnlockWorkspace_Handler,
+		},
+		{
+			MethodName: "DeleteWorkspace",
+			Handler:    _WorkspaceService_DeleteWorkspace_Handler,
 		},
 		{
 			MethodName: "SaveWorkspace",
