@@ -1,4 +1,4 @@
-// The workspace of a deployment: its version at the start, and what became of it.
+// The workspace of a deployment: its version at the start, its deletion, and a refused version.
 #ifndef MUSTER_CLI_OUTPUT_DEPLOYMENT_WORKSPACE_H_
 #define MUSTER_CLI_OUTPUT_DEPLOYMENT_WORKSPACE_H_
 

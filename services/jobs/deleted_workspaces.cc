@@ -12,7 +12,7 @@ using sqlite::Blob;
 using sqlite::Connection;
 using sqlite::Rows;
 
-// Of several deleted workspaces of one name, a deployment had the first that was deleted after it.
+// A deployment had the first workspace of the name that was deleted after it.
 #define DELETION_OF_DEPLOYMENT                                                      \
   "SELECT w.deleted_by, w.deleted_at FROM deployments d JOIN deleted_workspaces w " \
   "ON w.name = ? AND w.last_deployment >= d.id WHERE d."

@@ -1,5 +1,5 @@
-// The rows of deleted workspaces in jobs.db (jobs_schema.h), and what became of the versions that
-// nodes send later. The functions run in a transaction of the caller.
+// The rows of deleted workspaces in jobs.db (jobs_schema.h), and the marks of refused versions at
+// their deployments. The functions run in a transaction of the caller.
 #ifndef MUSTER_SERVICES_JOBS_DELETED_WORKSPACES_H_
 #define MUSTER_SERVICES_JOBS_DELETED_WORKSPACES_H_
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,14 +13,14 @@ import (
 	"muster.example/testing/fleet"
 )
 
-// archives returns the files below the workspaces of the jobs service.
+// archives returns the files in which the jobs service has versions of workspaces.
 func (d *deploying) archives(t *testing.T) (found []string) {
 	t.Helper()
 	check(t, filepath.WalkDir(filepath.Join(d.Home, "jobs", "workspaces"), func(path string, entry fs.DirEntry, err error) error {
 		if os.IsNotExist(err) { // removed meanwhile
 			return nil
 		}
-		if err == nil && entry.Type().IsRegular() {
+		if err == nil && entry.Type().IsRegular() && entry.Name() != "lock" {
 			found = append(found, path)
 		}
 		return err
@@ -44,8 +45,17 @@ func (d *deploying) deletionShownBy(t *testing.T, deployment string) (shown dele
 	return shown
 }
 
-// A workspace in use is not deleted. A deleted one is gone with its archives, also if the jobs service is killed after its
-// answer, and a later one of the name begins empty.
+// deleteOverREST returns the code of the answer of the gateway.
+func (d *deploying) deleteOverREST(t *testing.T, workspace, query string) int {
+	t.Helper()
+	o := must(d.Operator())(t)
+	client := must(o.HTTP())(t)
+	defer client.CloseIdleConnections()
+	return codeOf(t, client, must(http.NewRequest(http.MethodDelete, o.Gateway[0]+"/api/v1/workspaces/"+workspace+query, nil))(t))
+}
+
+// A workspace in use is not deleted. A deletion removes its archives too, also if the jobs service is killed after its
+// answer. A later one of the name begins empty.
 func TestDeletedWorkspaceStaysDeletedAfterAKill(t *testing.T) {
 	t.Parallel()
 	d := newCounting(t)
@@ -91,6 +101,11 @@ func TestDeletedWorkspaceStaysDeletedAfterAKill(t *testing.T) {
 	if shown := d.awaitWorkspace(t, "net-a", "free", 1); len(shown.Versions) != 1 {
 		t.Errorf("the versions are %+v", shown.Versions)
 	}
+	for _, want := range []int{http.StatusOK, http.StatusNotFound} {
+		if got := d.deleteOverREST(t, "net-a", ""); got != want {
+			t.Errorf("DELETE through the gateway: %d, want %d", got, want)
+		}
+	}
 }
 
 // A suspect workspace is deleted only without the version of a named deployment. When the node of that one comes back, its
@@ -103,6 +118,11 @@ func TestLateVersionOfADeletedWorkspaceIsRefusedAndKept(t *testing.T) {
 	d.awaitWorkspace(t, "net-a", "suspect", 0)
 	_, err := d.Muster("workspace", "delete", "net-a")
 	wantExit(t, err, 64+9, "WORKSPACE_SUSPECT", "muster workspace delete net-a --deployment "+lost)
+	for query, want := range map[string]int{"": http.StatusConflict, "?deployment=" + lost: http.StatusForbidden} {
+		if got := d.deleteOverREST(t, "net-a", query); got != want {
+			t.Errorf("DELETE %s through the gateway: %d, want %d", query, got, want)
+		}
+	}
 	must(d.Muster("workspace", "delete", "net-a", "--deployment", lost[:10]))(t)
 	_, err = d.Muster("workspace", "show", "net-a")
 	wantExit(t, err, 64+5, "WORKSPACE_NOT_FOUND")
