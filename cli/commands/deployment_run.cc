@@ -27,6 +27,8 @@ constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
 // A reachable node starts the container within this time.
 constexpr absl::Duration kStartWithin = absl::Minutes(5);
 constexpr absl::Duration kParallelWindow = absl::Hours(12);
+// A deployment mostly leaves a state at once, or after some seconds.
+constexpr absl::Duration kFirstPoll = absl::Milliseconds(5);
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
 
 absl::StatusOr<absl::Duration> TtlOf(const RolloutArguments& arguments) {
@@ -53,7 +55,7 @@ absl::StatusOr<v1::Command> TimedCommand(const std::string& image, absl::Duratio
 absl::Status Await(Console& console, DeploymentClient& client, const std::string& id,
                    bool (*holds)(const v1::Deployment&)) {
   std::string printed;
-  while (true) {
+  for (absl::Duration pause = kFirstPoll;; pause = std::min(2 * pause, kPoll)) {
     ASSIGN_OR_RETURN(const auto deployment, client.GetWithoutNodes(id));
     if (holds(deployment)) return absl::OkStatus();
     const std::string& problem = deployment.problem();
@@ -63,7 +65,7 @@ absl::Status Await(Console& console, DeploymentClient& client, const std::string
         PrintMessage(console, absl::StrCat("The deployment is pending: ", Printable(problem)));
       }
     }
-    if (!SleepUnlessInterrupted(kPoll)) return absl::CancelledError("interrupted");
+    if (!SleepUnlessInterrupted(pause)) return absl::CancelledError("interrupted");
   }
 }
 
