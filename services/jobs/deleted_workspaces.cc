@@ -8,7 +8,6 @@
 namespace muster {
 namespace {
 
-using sqlite::Blob;
 using sqlite::Connection;
 using sqlite::Rows;
 

@@ -109,6 +109,16 @@ TEST_F(DeletedWorkspacesTest, LateVersionNeitherRevivesTheWorkspaceNorEntersALat
   EXPECT_EQ(*ReadAll("d4", DigestOf(large_)), large_);
 }
 
+TEST_F(DeletedWorkspacesTest, DeletionGivesBackTheQuota) {
+  limits_.quota = static_cast<int64_t>(large_.size());
+  Open();
+  ASSERT_NO_FATAL_FAILURE(SaveFirst(large_));
+  EXPECT_EQ(ReasonOf(Deploy("d2", "other")), "WORKSPACE_QUOTA");
+  ASSERT_TRUE(Delete().ok());
+  ASSERT_TRUE(Deploy("d2").ok());
+  EXPECT_TRUE(Save(Report("d2", large_), large_).ok()) << "before the archive is removed";
+}
+
 TEST_F(DeletedWorkspacesTest, UnsentPartsAreRemovedToo) {
   ASSERT_TRUE(Deploy("d1").ok());
   ASSERT_TRUE(SavePart(Report("d1", large_), large_, 0).ok());
