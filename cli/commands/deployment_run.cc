@@ -27,7 +27,7 @@ constexpr absl::Duration kDefaultTtl = absl::Seconds(10);
 // A reachable node starts the container within this time.
 constexpr absl::Duration kStartWithin = absl::Minutes(5);
 constexpr absl::Duration kParallelWindow = absl::Hours(12);
-// A deployment mostly leaves a state at once, or after some seconds.
+// A deployment mostly leaves a state immediately, or after some seconds.
 constexpr absl::Duration kFirstPoll = absl::Milliseconds(5);
 constexpr absl::Duration kPoll = absl::Milliseconds(200);
 

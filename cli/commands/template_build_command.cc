@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,7 @@ namespace {
 
 constexpr size_t kMaxDocumentFile = size_t{1} << 20;
 constexpr absl::Duration kDefaultDeadline = absl::Minutes(10);
+constexpr std::string_view kTemplatePrefix = "template:";  // of a version whose files are taken
 
 struct BuildArguments {
   std::string document;
@@ -55,7 +57,9 @@ GitOptions GitOptionsOf(const BuildArguments& arguments) {
   return git;
 }
 
+// The jobs service has the files of a version.
 absl::StatusOr<TemplateSourceFiles> ReadSource(const BuildArguments& arguments) {
+  if (arguments.from.starts_with(kTemplatePrefix)) return TemplateSourceFiles{};
   auto read = ReadTemplateSource(arguments.from, GitOptionsOf(arguments));
   if (absl::IsInvalidArgument(read.status())) return AsUsageError(read.status());
   return read;
@@ -67,9 +71,13 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const BuildArguments& arguments
   v1::Command::Build& build = *wanted.mutable_build();
   ASSIGN_OR_RETURN(*build.mutable_template_document(),
                    ReadFileArgument(arguments.document, kMaxDocumentFile));
+  build.set_repository(arguments.repository);
+  if (arguments.from.starts_with(kTemplatePrefix)) {
+    wanted.set_build_from(arguments.from.substr(kTemplatePrefix.size()));
+    return wanted;
+  }
   *build.mutable_files() = FilesOf(source.files);
   *build.mutable_source() = source.source;
-  build.set_repository(arguments.repository);
   return wanted;
 }
 
@@ -91,8 +99,10 @@ absl::StatusOr<PlannedBuild> PlanBuild(Console& console, const OperatorContext& 
   planned.plan = *std::move(plan);
   if (!planned.plan.built().empty()) return planned;
   v1::Command::Build& build = *planned.plan.mutable_build();
-  RETURN_IF_ERROR(SendFiles(console, context, build.ByteSizeLong(), source.files));
-  *build.mutable_files() = FilesOf(source.files);
+  if (wanted.build_from().empty()) {
+    RETURN_IF_ERROR(SendFiles(console, context, build.ByteSizeLong(), source.files));
+    *build.mutable_files() = FilesOf(source.files);
+  }
   ASSIGN_OR_RETURN(auto command,
                    MakeBuildCommand(planned.plan.image(), build, kDefaultDeadline, arguments.run));
   planned.id = command.container().build().build();
@@ -175,8 +185,9 @@ void AddOptions(CLI::App& command, BuildArguments& arguments) {
   command
       .add_option(
           "--from", arguments.from,
-          "The files: a folder, a zip, tar or tar.gz, or git+https://HOST/PATH@REF[#FOLDER], "
-          "where REF is a branch, a tag or a commit")
+          "The files: a folder, a zip, tar or tar.gz, git+https://HOST/PATH@REF[#FOLDER], where "
+          "REF "
+          "is a branch, a tag or a commit, or template:NAME@VERSION, for those of a stored version")
       ->required()
       ->type_name("SOURCE");
   command.add_option("--node", arguments.node, "The node that builds the image")

@@ -31,6 +31,10 @@ constexpr int kPage = 1'000;
 constexpr char kDiffDetails[] =
     "Prints a line for each value that only one document has, or that differs: its place, and the "
     "value in the OLD document after \"-\", in the NEW one after \"+\".";
+constexpr char kTemplateDiffDetails[] =
+    "Prints a line for each value of the document, and for each file of a built version, that only "
+    "one version has, or that differs: its place, and the value in the OLD version after \"-\", in "
+    "the NEW one after \"+\".";
 
 struct DocumentArguments {
   std::string file;
@@ -89,6 +93,8 @@ struct TypeKind {
     return absl::StrCat("Template type ", Version(type), " is stored.",
                         OnNextLine(TypeHint(type.document())));
   }
+  static void AddFileChanges(Console&, const v1::TemplateType&, const v1::TemplateType&,
+                             std::vector<DocumentChange>*) {}
 };
 
 struct TemplateKind {
@@ -121,6 +127,20 @@ struct TemplateKind {
     if (!type.ok()) return text;
     return absl::StrCat(text, OnNextLine(AddedParameters(type->document(), own.document())),
                         OnNextLine(TemplateHint(type->document(), own.document(), file)));
+  }
+  // Files are compared only if those of both versions are known.
+  static void AddFileChanges(Console& console, const v1::Template& before,
+                             const v1::Template& after, std::vector<DocumentChange>* changes) {
+    for (const v1::Template* own : {&before, &after}) {
+      if (own->image().empty() || !own->files().empty()) continue;
+      PrintMessage(console,
+                   absl::StrCat("The files of ", Version(*own),
+                                " are not known here, and not compared: it was built in another "
+                                "fleet, or by an earlier Muster."));
+      return;
+    }
+    const auto files = CompareFiles(before.files(), after.files());
+    changes->insert(changes->end(), files.begin(), files.end());
   }
 };
 
@@ -187,7 +207,8 @@ absl::StatusOr<int> Diff(Console& console, const CommandLine& line,
   ASSIGN_OR_RETURN(const auto client, OpenClient(line));
   ASSIGN_OR_RETURN(const auto before, Kind::Get(*client, arguments.reference));
   ASSIGN_OR_RETURN(const auto after, Kind::Get(*client, arguments.other));
-  ASSIGN_OR_RETURN(const auto changes, CompareDocuments(before.document(), after.document()));
+  ASSIGN_OR_RETURN(auto changes, CompareDocuments(before.document(), after.document()));
+  Kind::AddFileChanges(console, before, after, &changes);
   if (line.json) {
     console.out << Dump(ToJson(changes));
   } else if (changes.empty()) {
@@ -314,7 +335,7 @@ void AddTemplateCommands(CommandLine& line) {
   AddDiff(line, templates,
           {.name = "diff",
            .summary = "Show the differences of two versions of a template",
-           .details = kDiffDetails,
+           .details = kTemplateDiffDetails,
            .example = "muster template diff web@1.3 web@1.4"},
           arguments, Diff<TemplateKind>);
   AddTemplatePullCommand(line, templates);

@@ -222,6 +222,17 @@ std::string WithoutRecordText(const v1::Deployment& deployment) {
   return absl::StrCat("nothing received yet from ", nodes, names);
 }
 
+Json FilesJson(const google::protobuf::RepeatedPtrField<v1::DeploymentFile>& files) {
+  Json json = Json::array();
+  for (const v1::DeploymentFile& file : files) {
+    json.push_back({{"path", file.path()},
+                    {"size", file.size()},
+                    {"sha256", ToHex(file.sha256())},
+                    {"executable", file.executable()}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::string StateWord(v1::DeploymentState state) {
@@ -259,6 +270,7 @@ Json ToJson(const v1::Template& own) {
                {"created_by", own.created_by()},
                {"create_time", Rfc3339(FromProto(own.create_time()))}};
   if (!own.document().empty()) json["document"] = ParsedOrNull(own.document());
+  if (!own.files().empty()) json["files"] = FilesJson(own.files());
   return json;
 }
 
@@ -269,13 +281,6 @@ Json ToJson(const v1::Deployment& deployment) {
                           {"value", ParsedOrNull(parameter.value())},
                           {"source", parameter.source()},
                           {"sensitive", parameter.sensitive()}});
-  }
-  Json files = Json::array();
-  for (const v1::DeploymentFile& file : deployment.files()) {
-    files.push_back({{"path", file.path()},
-                     {"size", file.size()},
-                     {"sha256", ToHex(file.sha256())},
-                     {"executable", file.executable()}});
   }
   Json secrets = Json::array();
   for (const v1::Command::SecretReference& secret : deployment.secrets()) {
@@ -310,7 +315,7 @@ Json ToJson(const v1::Deployment& deployment) {
           {"silent_nodes", std::vector<std::string>(deployment.silent_nodes().begin(),
                                                     deployment.silent_nodes().end())},
           {"parameters", parameters},
-          {"files", files},
+          {"files", FilesJson(deployment.files())},
           {"secrets", secrets},
           {"workspace", WorkspaceOfJson(deployment)},
           {"workspace_deletion", WorkspaceDeletionJson(deployment)},

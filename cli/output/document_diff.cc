@@ -1,7 +1,9 @@
 #include "cli/output/document_diff.h"
 
+#include <map>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "cli/output/format.h"
 #include "nlohmann/json.hpp"
@@ -15,6 +17,18 @@ using Patch = nlohmann::json;
 
 Json ValueOrNull(const std::string& text) {
   return text.empty() ? Json(nullptr) : ParseExactJson<Json>(text).value;
+}
+
+// Returns the value of a file by its path.
+std::map<std::string, std::string> ValuesOf(const TemplateFileList& files) {
+  std::map<std::string, std::string> values;
+  for (const v1::DeploymentFile& file : files) {
+    values[file.path()] = Json({{"size", file.size()},
+                                {"sha256", absl::BytesToHexString(file.sha256())},
+                                {"executable", file.executable()}})
+                              .dump();
+  }
+  return values;
 }
 
 }  // namespace
@@ -37,6 +51,20 @@ absl::StatusOr<std::vector<DocumentChange>> CompareDocuments(std::string_view be
     changes.push_back(std::move(change));
   }
   return changes;
+}
+
+std::vector<DocumentChange> CompareFiles(const TemplateFileList& before,
+                                         const TemplateFileList& after) {
+  std::map<std::string, DocumentChange> changes;
+  for (auto& [path, value] : ValuesOf(before)) changes[path].before = value;
+  for (auto& [path, value] : ValuesOf(after)) changes[path].after = value;
+  std::vector<DocumentChange> different;
+  for (auto& [path, change] : changes) {
+    if (change.before == change.after) continue;
+    change.path = (Patch::json_pointer("/files") / path).to_string();
+    different.push_back(std::move(change));
+  }
+  return different;
 }
 
 std::string DiffText(const std::vector<DocumentChange>& changes) {

@@ -2,12 +2,15 @@
 #ifndef MUSTER_CLI_OUTPUT_DOCUMENT_DIFF_H_
 #define MUSTER_CLI_OUTPUT_DOCUMENT_DIFF_H_
 
+#include <google/protobuf/repeated_field.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/output/json_view.h"
+#include "muster/v1/deployments.pb.h"
 
 namespace muster::cli {
 
@@ -22,6 +25,13 @@ struct DocumentChange {
 // with INVALID_ARGUMENT (INVALID_DOCUMENT) for a document that is not JSON.
 absl::StatusOr<std::vector<DocumentChange>> CompareDocuments(std::string_view before,
                                                              std::string_view after);
+
+// Returns which files one of two versions of a template lacks, or has with other bytes or another
+// mode. The path is "/files/PATH", escaped as in a JSON pointer; the value has size, sha256 and
+// executable.
+using TemplateFileList = google::protobuf::RepeatedPtrField<v1::DeploymentFile>;
+std::vector<DocumentChange> CompareFiles(const TemplateFileList& before,
+                                         const TemplateFileList& after);
 
 // Returns a line for each lost value ("- ") and each new one ("+ ").
 std::string DiffText(const std::vector<DocumentChange>& changes);

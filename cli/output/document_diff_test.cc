@@ -41,6 +41,30 @@ TEST(DocumentDiffTest, ControlCharactersAreNotPrinted) {
   EXPECT_EQ(Diff(R"({})", R"({"\u001b[31m": "\u009b"})").find('\x1b'), std::string::npos);
 }
 
+TEST(DocumentDiffTest, FilesAreComparedByPath) {
+  const auto add = [](TemplateFileList& files, const std::string& path, const char* sha256,
+                      bool executable = false) {
+    v1::DeploymentFile& file = *files.Add();
+    file.set_path(path);
+    file.set_sha256(sha256);
+    file.set_size(3);
+    file.set_executable(executable);
+  };
+  TemplateFileList before;
+  TemplateFileList after;
+  add(before, "same", "a");
+  add(before, "gone", "b");
+  add(before, "a/b~c", "c");
+  add(after, "a/b~c", "c", true);
+  add(after, "new", "d");
+  add(after, "same", "a");
+  EXPECT_EQ(DiffText(CompareFiles(before, after)),
+            "- /files/a~1b~0c: {\"executable\":false,\"sha256\":\"63\",\"size\":3}\n"
+            "+ /files/a~1b~0c: {\"executable\":true,\"sha256\":\"63\",\"size\":3}\n"
+            "- /files/gone: {\"executable\":false,\"sha256\":\"62\",\"size\":3}\n"
+            "+ /files/new: {\"executable\":false,\"sha256\":\"64\",\"size\":3}\n");
+}
+
 TEST(DocumentDiffTest, TextThatIsNotJsonIsRefused) {
   EXPECT_EQ(Diff("{", "{}"), "INVALID_DOCUMENT");
 }

@@ -30,16 +30,33 @@ absl::StatusOr<bool> IsBuilt(DocumentStore& documents, const v1::Command::Build&
                                                         : errors::TemplateSourceDiffers(version);
 }
 
+// Sets the files of a stored version, and where they came from.
+absl::Status AddFilesOf(DocumentStore& documents, TemplateFiles& files, const std::string& from,
+                        v1::Command::Build* build) {
+  if (!build->files().empty() || build->has_source()) {
+    return errors::InvalidBuild("files and source are not set with build_from");
+  }
+  ASSIGN_OR_RETURN(const auto stored, documents.Find(DocumentKind::kTemplate, from));
+  ASSIGN_OR_RETURN(auto earlier, files.FindBuild(stored.name, stored.version));
+  *build->mutable_files() = std::move(*earlier.mutable_files());
+  *build->mutable_source() = std::move(*earlier.mutable_source());
+  return absl::OkStatus();
+}
+
 }  // namespace
 
-absl::StatusOr<v1::DeploymentPlan> PlanBuild(DocumentStore& documents,
-                                             const v1::Command::Build& wanted) {
+absl::StatusOr<v1::DeploymentPlan> PlanBuild(DocumentStore& documents, TemplateFiles& files,
+                                             const v1::PlanDeploymentRequest& request) {
+  const v1::Command::Build& wanted = request.build();
   if (!wanted.type_document().empty() || !wanted.build().empty()) {
     return errors::InvalidBuild("type_document and build are not set in a plan");
   }
   v1::DeploymentPlan plan;
   v1::Command::Build& build = *plan.mutable_build();
   build = wanted;
+  if (!request.build_from().empty()) {
+    RETURN_IF_ERROR(AddFilesOf(documents, files, request.build_from(), &build));
+  }
   ASSIGN_OR_RETURN(*build.mutable_template_document(),
                    CanonicalDocument(wanted.template_document()));
   ASSIGN_OR_RETURN(const TemplateDocument own, ReadTemplate(build.template_document()));

@@ -58,6 +58,15 @@ class BuildTest : public testing::JobsFixture {
     return wanted;
   }
 
+  // With the files of another version.
+  static v1::PlanDeploymentRequest WantedFrom(const std::string& version, const std::string& from) {
+    v1::PlanDeploymentRequest wanted;
+    wanted.mutable_build()->set_template_document(Document(version));
+    wanted.mutable_build()->set_repository(kRepository);
+    wanted.set_build_from(from);
+    return wanted;
+  }
+
   v1::CreateDeploymentRequest BuildRequest(const v1::PlanDeploymentRequest& wanted) {
     const auto plan = Plan(wanted);
     EXPECT_TRUE(plan.ok()) << plan.status();
@@ -237,6 +246,37 @@ TEST_F(BuildTest, BuildIsNeitherRetriedNorDestroyed) {
   v1::PlanDeploymentRequest destruction;
   destruction.set_destroys(ended.deployment());
   EXPECT_EQ(PlanReason(destruction), "NOT_RETRIABLE");
+}
+
+TEST_F(BuildTest, FilesOfAVersionAreKnownAndBuiltAgain) {
+  const v1::Deployment first =
+      End(Begin(Wanted(Document("1.4.0"))), Image('a'), v1::DEPLOYMENT_STATE_SUCCEEDED);
+  const auto version = GetTemplate("web@1.4.0");
+  ASSERT_TRUE(version.ok()) << version.status();
+  ASSERT_EQ(version->files_size(), 1);
+  EXPECT_EQ(version->files(0).path(), "index.html");
+  EXPECT_EQ(version->files(0).sha256(), first.files(0).sha256());
+
+  const v1::PlanDeploymentRequest again = WantedFrom("1.5.0", "web@1.4");
+  const auto plan = Plan(again);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  ASSERT_EQ(plan->build().files_size(), 1);
+  EXPECT_EQ(plan->build().files(0).content(), "hello");
+  EXPECT_EQ(plan->build().source().kind(), "zip");
+  EXPECT_EQ(plan->built(), "");
+  End(Begin(again), Image('b'), v1::DEPLOYMENT_STATE_SUCCEEDED);
+  EXPECT_EQ(GetTemplate("web@1.5.0")->source().sha256(), version->source().sha256());
+}
+
+TEST_F(BuildTest, OnlyFilesOfAStoredBuildAreBuiltAgain) {
+  EXPECT_EQ(PlanReason(WantedFrom("1.5.0", "web@1.4")), "TEMPLATE_NOT_FOUND");
+  ASSERT_TRUE(CreateTemplate(Document("1.4.0")).ok());
+  EXPECT_EQ(PlanReason(WantedFrom("1.5.0", "web@1.4")), "TEMPLATE_FILES_NOT_STORED");
+  v1::PlanDeploymentRequest wanted = Wanted(Document("1.5.0"));
+  wanted.set_build_from("web@1.4");
+  EXPECT_EQ(PlanReason(wanted), "INVALID_BUILD");
+  wanted.clear_build();
+  EXPECT_EQ(PlanReason(wanted), "INVALID_BUILD");
 }
 
 TEST_F(BuildTest, OnlyABuildSetsAnImage) {

@@ -11,6 +11,7 @@
 #include "services/common/templates/build_content.h"
 #include "services/jobs/deployment_rows.h"
 #include "services/jobs/document_store.h"
+#include "services/jobs/template_files.h"
 
 namespace muster {
 namespace {
@@ -57,6 +58,7 @@ absl::StatusOr<std::string> Store(Connection& db, int64_t id, const v1::Deployme
     return own.image;
   }
   RETURN_IF_ERROR(AddVersion(db, DocumentKind::kTemplate, version, kMaxVersions));
+  StoreTemplateFiles(db, version.name, version.version, message);
   return image;
 }
 

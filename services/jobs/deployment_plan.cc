@@ -78,7 +78,8 @@ absl::StatusOr<std::string> SignerOf(const v1::SignedCommand& command) {
 
 }  // namespace
 
-absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretProvider& secrets,
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, TemplateFiles& files,
+                                                  SecretProvider& secrets,
                                                   WorkspaceStore& workspaces,
                                                   const v1::PlanDeploymentRequest& request) {
   if (request.has_build()) {
@@ -88,7 +89,7 @@ absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, Secr
     if (!request.workspace().empty()) {
       return errors::InvalidBuild("a build has no workspace");
     }
-    return PlanBuild(documents, request.build());
+    return PlanBuild(documents, files, request);
   }
   if (request.template_().empty() == request.type().empty()) {
     return errors::InvalidParameters("exactly one of template, type and build must be set");

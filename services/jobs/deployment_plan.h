@@ -14,6 +14,7 @@
 #include "services/common/templates/parameters.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/secret_provider.h"
+#include "services/jobs/template_files.h"
 #include "services/jobs/workspace_store.h"
 
 namespace muster {
@@ -22,7 +23,8 @@ namespace muster {
 // parameters. INVALID_ARGUMENT (INVALID_REFERENCE, INVALID_PARAMETERS, INVALID_SECRETS), NOT_FOUND
 // (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND, SECRET_NOT_FOUND); those of WorkspaceStore::Newest, and of a
 // Vault (jobs/secret_sources.h). Waits for the disk, and for the Vault of such secrets.
-absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, SecretProvider& secrets,
+absl::StatusOr<v1::DeploymentPlan> PlanDeployment(DocumentStore& documents, TemplateFiles& files,
+                                                  SecretProvider& secrets,
                                                   WorkspaceStore& workspaces,
                                                   const v1::PlanDeploymentRequest& request);
 

@@ -38,8 +38,12 @@ grpc::ServerUnaryReactor* DeploymentService::PlanDeployment(
 
 absl::StatusOr<v1::DeploymentPlan> DeploymentService::Plan(
     const Call& call, const v1::PlanDeploymentRequest& request) const {
+  if (!request.has_build() && !request.build_from().empty()) {
+    return errors::InvalidBuild("build_from is set without build");
+  }
   if (request.retry_of().empty() && request.destroys().empty()) {
-    return muster::PlanDeployment(parts_.documents, parts_.secrets, parts_.workspaces, request);
+    return muster::PlanDeployment(parts_.documents, parts_.template_files, parts_.secrets,
+                                  parts_.workspaces, request);
   }
   if (!request.template_().empty() || !request.type().empty() || request.has_build() ||
       !request.workspace().empty() ||

@@ -12,6 +12,7 @@
 #include "services/jobs/deployment_store.h"
 #include "services/jobs/document_store.h"
 #include "services/jobs/secret_provider.h"
+#include "services/jobs/template_files.h"
 #include "services/jobs/workspace_store.h"
 
 namespace muster {
@@ -22,6 +23,7 @@ class DeploymentService final : public v1::DeploymentService::CallbackService {
   // The references outlive the service.
   struct Parts {
     DocumentStore& documents;
+    TemplateFiles& template_files;
     DeploymentStore& deployments;
     SecretProvider& secrets;
     WorkspaceStore& workspaces;

@@ -231,10 +231,21 @@ CREATE TABLE deleted_workspaces (
 CREATE INDEX deleted_workspaces_last ON deleted_workspaces (last_deployment);
 )sql";
 
+inline constexpr const char* kJobsVersion12 = R"sql(
+-- The files of built templates.
+CREATE TABLE template_files (
+  name TEXT NOT NULL,
+  version TEXT NOT NULL,
+  build TEXT NOT NULL,       -- deployments.deployment, which may be removed
+  files BLOB NOT NULL,       -- Template with `files` alone
+  PRIMARY KEY (name, version)
+) WITHOUT ROWID;
+)sql";
+
 // Each step brings a database of the version before it to the next version.
 inline constexpr const char* kJobsSchema[] = {
-    kJobsVersion1, kJobsVersion2, kJobsVersion3, kJobsVersion4,  kJobsVersion5, kJobsVersion6,
-    kJobsVersion7, kJobsVersion8, kJobsVersion9, kJobsVersion10, kJobsVersion11};
+    kJobsVersion1, kJobsVersion2, kJobsVersion3, kJobsVersion4,  kJobsVersion5,  kJobsVersion6,
+    kJobsVersion7, kJobsVersion8, kJobsVersion9, kJobsVersion10, kJobsVersion11, kJobsVersion12};
 
 }  // namespace muster
 

@@ -41,6 +41,7 @@
 #include "services/jobs/secret_service.h"
 #include "services/jobs/secret_sources.h"
 #include "services/jobs/secret_store.h"
+#include "services/jobs/template_files.h"
 #include "services/jobs/template_service.h"
 #include "services/jobs/vault/vault_secrets.h"
 #include "services/jobs/workspace_archives.h"
@@ -90,6 +91,7 @@ class Assembly : public JobsServer {
             tls_->identity().fleet, [this] { return tls_->roots(); },
             [this] { return tls_->certificate().NotAfter(); }, clock_, timers_, metrics_),
         documents_(*database_),
+        template_files_(*database_),
         deployments_(*database_),
         unsettled_(*database_),
         conformance_(*database_),
@@ -112,11 +114,11 @@ class Assembly : public JobsServer {
         late_({unsettled_, [this] { return relay_.Get(); },
                [this](DeploymentOfCreator deployment) { runner_.Add(std::move(deployment)); },
                clock_, timers_, following_}),
-        templates_(host_.Runtime(requests_), documents_, *reserve_, clock_),
+        templates_(host_.Runtime(requests_), documents_, template_files_, *reserve_, clock_),
         deployment_service_(
             host_.Runtime(requests_),
-            {documents_, deployments_, sources_, workspaces_, host_.Runtime(vault_calls_), runner_,
-             conformance_, command_ca_, *reserve_, clock_}),
+            {documents_, template_files_, deployments_, sources_, workspaces_,
+             host_.Runtime(vault_calls_), runner_, conformance_, command_ca_, *reserve_, clock_}),
         conformance_service_(host_.Runtime(requests_), conformance_, *reserve_, clock_),
         content_service_(host_.Runtime(content_calls_), *contents_, archives_->reader()),
         secret_service_(host_.Runtime(requests_), {.secrets = secrets_,
@@ -182,6 +184,7 @@ class Assembly : public JobsServer {
   RecordedOperators operators_{tls_->identity().fleet, clock_};
   OperatorFollower followed_operators_{operators_};  // used by follower_
   DocumentStore documents_;
+  TemplateFiles template_files_;
   DeploymentStore deployments_;
   UnsettledDeployments unsettled_;
   ConformanceStore conformance_;

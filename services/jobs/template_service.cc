@@ -159,7 +159,7 @@ grpc::ServerUnaryReactor* TemplateService::GetTemplate(grpc::CallbackServerConte
                   ASSIGN_OR_RETURN(const auto stored,
                                    store_.Find(DocumentKind::kTemplate, request->template_()));
                   Fill(stored, response);
-                  return absl::OkStatus();
+                  return files_.AddTo(response);
                 });
 }
 

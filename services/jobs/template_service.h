@@ -7,6 +7,7 @@
 #include "services/common/base/disk_reserve.h"
 #include "services/common/rpc/call.h"
 #include "services/jobs/document_store.h"
+#include "services/jobs/template_files.h"
 
 namespace muster {
 
@@ -14,9 +15,9 @@ namespace muster {
 class TemplateService final : public v1::TemplateService::CallbackService {
  public:
   // `reserve`: of the disk with the store.
-  TemplateService(const RpcRuntime& runtime, DocumentStore& store, DiskReserve& reserve,
-                  const Clock& clock)
-      : runtime_(runtime), store_(store), reserve_(reserve), clock_(clock) {}
+  TemplateService(const RpcRuntime& runtime, DocumentStore& store, TemplateFiles& files,
+                  DiskReserve& reserve, const Clock& clock)
+      : runtime_(runtime), store_(store), files_(files), reserve_(reserve), clock_(clock) {}
 
   grpc::ServerUnaryReactor* CreateTemplateType(grpc::CallbackServerContext* context,
                                                const v1::CreateTemplateTypeRequest* request,
@@ -46,6 +47,7 @@ class TemplateService final : public v1::TemplateService::CallbackService {
 
   const RpcRuntime runtime_;
   DocumentStore& store_;
+  TemplateFiles& files_;
   DiskReserve& reserve_;
   const Clock& clock_;
 };

@@ -176,10 +176,15 @@ func TestTemplateIsBuiltAndDeployed(t *testing.T) {
 		t.Errorf("muster template show prints %+v", shown)
 	}
 	diff := must(b.Muster("template", "diff", "web@1", "web@2"))(t)
-	for _, want := range []string{"- /image: ", "+ /image: ", "- /source/kind: \"zip\"", "+ /source/kind: \"folder\""} {
+	for _, want := range []string{"- /image: ", "+ /image: ", "- /source/kind: \"zip\"", "+ /source/kind: \"folder\"", "- /files/lib~1text.sh: ", "+ /files/lib~1text.sh: ", "+ /files/data: "} {
 		if !strings.Contains(diff, want) {
 			t.Errorf("muster template diff prints no %q: %s", want, diff)
 		}
+	}
+	must(b.build(t, "3.0.0", "template:web@2", "--wait"))(t)
+	b.deploy(t, "web@3", "hello 4194304")
+	if diff := must(b.Muster("template", "diff", "web@2", "web@3"))(t); strings.Contains(diff, "/files/") || strings.Contains(diff, "/source/") {
+		t.Errorf("a version with the files of another one differs in them: %s", diff)
 	}
 	if out := must(b.Muster("job", "list"))(t); !strings.Contains(out, "build of web@2.0.0") {
 		t.Errorf("muster job list prints %s", out)

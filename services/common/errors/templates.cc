@@ -104,6 +104,12 @@ absl::Status TypeNotBuildable(std::string_view type) {
                    "Store a version of the type that has `build` with a folder for the files (docs/templates.md).");
 }
 
+absl::Status TemplateFilesNotStored(std::string_view version) {
+  return MakeError(absl::StatusCode::kFailedPrecondition, "TEMPLATE_FILES_NOT_STORED",
+                   absl::StrCat("the files of template ", ToAbsl(version), " are not stored here"),
+                   absl::StrCat("They are stored while the build of the version is: it was removed, or ran in another fleet, or the version was not built. Build from the source itself, which muster template show ", ToAbsl(version), " names."));
+}
+
 absl::Status TemplateSourceDiffers(std::string_view version) {
   return MakeError(absl::StatusCode::kAlreadyExists, "VERSION_EXISTS",
                    absl::StrCat("template ", ToAbsl(version), " exists, and was not built from this source"),

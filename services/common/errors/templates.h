@@ -43,6 +43,8 @@ absl::Status InvalidBuild(std::string_view why);
 absl::Status SetByBuild(std::string_view field);
 // FAILED_PRECONDITION, TYPE_NOT_BUILDABLE.
 absl::Status TypeNotBuildable(std::string_view type);
+// FAILED_PRECONDITION, TEMPLATE_FILES_NOT_STORED.
+absl::Status TemplateFilesNotStored(std::string_view version);
 // ALREADY_EXISTS, VERSION_EXISTS.
 absl::Status TemplateSourceDiffers(std::string_view version);
 // INVALID_ARGUMENT, INVALID_COMMAND.

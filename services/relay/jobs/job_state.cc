@@ -10,8 +10,7 @@ namespace muster {
 namespace {
 
 constexpr auto kAnswerGrace = RunDeadline::kAnswerGrace;
-// A node tries at least once a minute to attach (AttachOptions::longest_back_off).
-constexpr absl::Duration kAttachAfterRestart = absl::Seconds(70);
+constexpr absl::Duration kAttachAfterRestart = absl::Seconds(70);  // AttachClientOptions: each 60 s
 // A node may wait for an ack after 64 KiB or 256 records, in records of at most 32 KiB: a Cut
 // record must cover them before that.
 constexpr int64_t kCutBytes = int64_t{32} << 10;

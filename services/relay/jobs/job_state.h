@@ -173,7 +173,7 @@ class JobState {
   BranchRecords branches_;
   bool cancelled_ = false;
   bool resumed_ = false;
-  std::optional<absl::Time> attach_until_;  // after a restart, no node is away before
+  std::optional<absl::Time> attach_until_;  // after a restart: until then, no node is lost
   absl::Time latest_end_;                   // of the open targets, at the last Tick
 };
 

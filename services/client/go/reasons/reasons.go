@@ -364,6 +364,7 @@ const (
 	TargetRefused               = "TARGET_REFUSED"
 	TargetUnknown               = "TARGET_UNKNOWN"
 	TarGzMalformed              = "TAR_GZ_MALFORMED"
+	TemplateFilesNotStored      = "TEMPLATE_FILES_NOT_STORED"
 	TemplateNotFound            = "TEMPLATE_NOT_FOUND"
 	TextTooLong                 = "TEXT_TOO_LONG"
 	TimeLimit                   = "TIME_LIMIT"

@@ -107,6 +107,9 @@ type PlanDeploymentRequest struct {
 	// Instead of all fields above: the build of a template. Its documents may be YAML; its type is that of the template, so
 	// `type_document` and `build` are empty.
 	Build *Command_Build `protobuf:"bytes,13,opt,name=build,proto3" json:"build,omitempty"`
+	// With `build`: the version of a template whose files it has, as NAME@VERSION; NAME@1.2 is the newest release 1.2.x. Its own
+	// files and source are empty then.
+	BuildFrom string `protobuf:"bytes,60,opt,name=build_from,json=buildFrom,proto3" json:"build_from,omitempty"`
 	// With `template` or `type`: the secrets, in any order. Version 0 stands for the newest one, which the plan names.
 	Secrets []*Command_SecretReference `protobuf:"bytes,16,rep,name=secrets,proto3" json:"secrets,omitempty"`
 	// With `template` or `type`: the workspace. The plan names its newest version.
@@ -213,6 +216,13 @@ func (x *PlanDeploymentRequest) GetBuild() *Command_Build {
 		return x.Build
 	}
 	return nil
+}
+
+func (x *PlanDeploymentRequest) GetBuildFrom() string {
+	if x != nil {
+		return x.BuildFrom
+	}
+	return ""
 }
 
 func (x *PlanDeploymentRequest) GetSecrets() []*Command_SecretReference {
@@ -1487,7 +1497,7 @@ var File_muster_v1_deployments_proto protoreflect.FileDescriptor
 
 const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\n" +
-	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\x9d\x03\n" +
+	"\x1bmuster/v1/deployments.proto\x12\tmuster.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xbc\x03\n" +
 	"\x15PlanDeploymentRequest\x12\x1a\n" +
 	"\btemplate\x18\x01 \x01(\tR\btemplate\x12\x12\n" +
 	"\x04type\x18\x02 \x01(\tR\x04type\x12\x16\n" +
@@ -1500,7 +1510,9 @@ const file_muster_v1_deployments_proto_rawDesc = "" +
 	"\bdestroys\x18\a \x01(\tR\bdestroys\x12\x14\n" +
 	"\x05nodes\x18\b \x03(\tR\x05nodes\x12\x14\n" +
 	"\x05force\x18\t \x01(\bR\x05force\x12.\n" +
-	"\x05build\x18\r \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12<\n" +
+	"\x05build\x18\r \x01(\v2\x18.muster.v1.Command.BuildR\x05build\x12\x1d\n" +
+	"\n" +
+	"build_from\x18< \x01(\tR\tbuildFrom\x12<\n" +
 	"\asecrets\x18\x10 \x03(\v2\".muster.v1.Command.SecretReferenceR\asecrets\x12\x1c\n" +
 	"\tworkspace\x18( \x01(\tR\tworkspace\"\xa3\x04\n" +
 	"\x0eDeploymentPlan\x12=\n" +

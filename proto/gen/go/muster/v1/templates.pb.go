@@ -365,8 +365,11 @@ type Template struct {
 	CreatedBy      string                 `protobuf:"bytes,7,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
 	CreateTime     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
 	// The image that was built for it, NAME@sha256:DIGEST, and the origin of its files; empty if it runs that of its type.
-	Image         string          `protobuf:"bytes,9,opt,name=image,proto3" json:"image,omitempty"`
-	Source        *Command_Source `protobuf:"bytes,10,opt,name=source,proto3" json:"source,omitempty"`
+	Image  string          `protobuf:"bytes,9,opt,name=image,proto3" json:"image,omitempty"`
+	Source *Command_Source `protobuf:"bytes,10,opt,name=source,proto3" json:"source,omitempty"`
+	// Only of GetTemplate: the files that were built into the image. Empty also for a version that was built in another fleet,
+	// or by an earlier Muster.
+	Files         []*DeploymentFile `protobuf:"bytes,60,rep,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +470,13 @@ func (x *Template) GetImage() string {
 func (x *Template) GetSource() *Command_Source {
 	if x != nil {
 		return x.Source
+	}
+	return nil
+}
+
+func (x *Template) GetFiles() []*DeploymentFile {
+	if x != nil {
+		return x.Files
 	}
 	return nil
 }
@@ -689,7 +699,7 @@ var File_muster_v1_templates_proto protoreflect.FileDescriptor
 
 const file_muster_v1_templates_proto_rawDesc = "" +
 	"\n" +
-	"\x19muster/v1/templates.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x14muster/v1/jobs.proto\"\xc6\x02\n" +
+	"\x19muster/v1/templates.proto\x12\tmuster.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bmuster/v1/deployments.proto\x1a\x14muster/v1/jobs.proto\"\xc6\x02\n" +
 	"\fTemplateType\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12 \n" +
@@ -715,7 +725,7 @@ const file_muster_v1_templates_proto_rawDesc = "" +
 	"\x04name\x18\x03 \x01(\tR\x04name\"r\n" +
 	"\x19ListTemplateTypesResponse\x12-\n" +
 	"\x05types\x18\x01 \x03(\v2\x17.muster.v1.TemplateTypeR\x05types\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xd8\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x03\n" +
 	"\bTemplate\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12 \n" +
@@ -729,7 +739,8 @@ const file_muster_v1_templates_proto_rawDesc = "" +
 	"createTime\x12\x14\n" +
 	"\x05image\x18\t \x01(\tR\x05image\x121\n" +
 	"\x06source\x18\n" +
-	" \x01(\v2\x19.muster.v1.Command.SourceR\x06source\"I\n" +
+	" \x01(\v2\x19.muster.v1.Command.SourceR\x06source\x12/\n" +
+	"\x05files\x18< \x03(\v2\x19.muster.v1.DeploymentFileR\x05files\"I\n" +
 	"\x15CreateTemplateRequest\x12\x1a\n" +
 	"\bdocument\x18\x01 \x01(\tR\bdocument\x12\x14\n" +
 	"\x05built\x182 \x01(\bR\x05built\"0\n" +
@@ -777,30 +788,32 @@ var file_muster_v1_templates_proto_goTypes = []any{
 	(*ListTemplatesResponse)(nil),     // 9: muster.v1.ListTemplatesResponse
 	(*timestamppb.Timestamp)(nil),     // 10: google.protobuf.Timestamp
 	(*Command_Source)(nil),            // 11: muster.v1.Command.Source
+	(*DeploymentFile)(nil),            // 12: muster.v1.DeploymentFile
 }
 var file_muster_v1_templates_proto_depIdxs = []int32{
 	10, // 0: muster.v1.TemplateType.create_time:type_name -> google.protobuf.Timestamp
 	0,  // 1: muster.v1.ListTemplateTypesResponse.types:type_name -> muster.v1.TemplateType
 	10, // 2: muster.v1.Template.create_time:type_name -> google.protobuf.Timestamp
 	11, // 3: muster.v1.Template.source:type_name -> muster.v1.Command.Source
-	5,  // 4: muster.v1.ListTemplatesResponse.templates:type_name -> muster.v1.Template
-	1,  // 5: muster.v1.TemplateService.CreateTemplateType:input_type -> muster.v1.CreateTemplateTypeRequest
-	2,  // 6: muster.v1.TemplateService.GetTemplateType:input_type -> muster.v1.GetTemplateTypeRequest
-	3,  // 7: muster.v1.TemplateService.ListTemplateTypes:input_type -> muster.v1.ListTemplateTypesRequest
-	6,  // 8: muster.v1.TemplateService.CreateTemplate:input_type -> muster.v1.CreateTemplateRequest
-	7,  // 9: muster.v1.TemplateService.GetTemplate:input_type -> muster.v1.GetTemplateRequest
-	8,  // 10: muster.v1.TemplateService.ListTemplates:input_type -> muster.v1.ListTemplatesRequest
-	0,  // 11: muster.v1.TemplateService.CreateTemplateType:output_type -> muster.v1.TemplateType
-	0,  // 12: muster.v1.TemplateService.GetTemplateType:output_type -> muster.v1.TemplateType
-	4,  // 13: muster.v1.TemplateService.ListTemplateTypes:output_type -> muster.v1.ListTemplateTypesResponse
-	5,  // 14: muster.v1.TemplateService.CreateTemplate:output_type -> muster.v1.Template
-	5,  // 15: muster.v1.TemplateService.GetTemplate:output_type -> muster.v1.Template
-	9,  // 16: muster.v1.TemplateService.ListTemplates:output_type -> muster.v1.ListTemplatesResponse
-	11, // [11:17] is the sub-list for method output_type
-	5,  // [5:11] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	12, // 4: muster.v1.Template.files:type_name -> muster.v1.DeploymentFile
+	5,  // 5: muster.v1.ListTemplatesResponse.templates:type_name -> muster.v1.Template
+	1,  // 6: muster.v1.TemplateService.CreateTemplateType:input_type -> muster.v1.CreateTemplateTypeRequest
+	2,  // 7: muster.v1.TemplateService.GetTemplateType:input_type -> muster.v1.GetTemplateTypeRequest
+	3,  // 8: muster.v1.TemplateService.ListTemplateTypes:input_type -> muster.v1.ListTemplateTypesRequest
+	6,  // 9: muster.v1.TemplateService.CreateTemplate:input_type -> muster.v1.CreateTemplateRequest
+	7,  // 10: muster.v1.TemplateService.GetTemplate:input_type -> muster.v1.GetTemplateRequest
+	8,  // 11: muster.v1.TemplateService.ListTemplates:input_type -> muster.v1.ListTemplatesRequest
+	0,  // 12: muster.v1.TemplateService.CreateTemplateType:output_type -> muster.v1.TemplateType
+	0,  // 13: muster.v1.TemplateService.GetTemplateType:output_type -> muster.v1.TemplateType
+	4,  // 14: muster.v1.TemplateService.ListTemplateTypes:output_type -> muster.v1.ListTemplateTypesResponse
+	5,  // 15: muster.v1.TemplateService.CreateTemplate:output_type -> muster.v1.Template
+	5,  // 16: muster.v1.TemplateService.GetTemplate:output_type -> muster.v1.Template
+	9,  // 17: muster.v1.TemplateService.ListTemplates:output_type -> muster.v1.ListTemplatesResponse
+	12, // [12:18] is the sub-list for method output_type
+	6,  // [6:12] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_muster_v1_templates_proto_init() }
@@ -808,6 +821,7 @@ func file_muster_v1_templates_proto_init() {
 	if File_muster_v1_templates_proto != nil {
 		return
 	}
+	file_muster_v1_deployments_proto_init()
 	file_muster_v1_jobs_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
