@@ -48,8 +48,7 @@ void SetCancelled(absl::Time time, v1::Deployment* message) {
 }
 
 void MarkEnded(Connection& db, int64_t id, const v1::Deployment& message) {
-  db.Run("UPDATE deployments SET ended = 1, unsettled_until = max(unsettled_until, 0) WHERE id = ?",
-         id);
+  db.Run("UPDATE deployments SET ended = 1, unsettled = max(unsettled, 0) WHERE id = ?", id);
   SettleWorkspace(db, id, message);
 }
 
@@ -211,7 +210,7 @@ absl::StatusOr<std::vector<DeploymentOfCreator>> DeploymentStore::ListOpen() {
     Rows rows = db.Query(
         "SELECT deployment, created_by, cancelled, id FROM deployments WHERE ended = 0 UNION ALL "
         "SELECT deployment, created_by, cancelled, id FROM deployments "
-        "WHERE unsettled_until != 0 AND unsettled_until < 0 ORDER BY id");
+        "WHERE unsettled != 0 AND unsettled < 0 ORDER BY id");
     while (rows.Next()) {
       DeploymentOfCreator& one = open.emplace_back();
       one.deployment = rows.Text();
@@ -228,7 +227,7 @@ absl::StatusOr<OpenDeployment> DeploymentStore::GetOpen(const std::string& deplo
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
         "SELECT message, request, position, attempted FROM deployments "
-        "WHERE deployment = ? AND (ended = 0 OR unsettled_until < 0)",
+        "WHERE deployment = ? AND (ended = 0 OR unsettled < 0)",
         deployment);
     if (!rows.Next()) return absl::OkStatus();
     found.emplace();
@@ -283,7 +282,7 @@ absl::Status DeploymentStore::Change(
     {
       Rows rows = db.Query(
           "SELECT id, message FROM deployments "
-          "WHERE deployment = ? AND (ended = 0 OR unsettled_until < 0)",
+          "WHERE deployment = ? AND (ended = 0 OR unsettled < 0)",
           deployment);
       if (!rows.Next())
         return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);

@@ -133,7 +133,7 @@ TEST_F(DeploymentStoreTest, OpenDeploymentsAreFoundByIndexes) {
   std::string plan;
   ASSERT_TRUE(database_
                   ->Read([&](sqlite::Connection& db) {
-                    plan = sqlite::QueryPlan(db, "unsettled_until < 0");
+                    plan = sqlite::QueryPlan(db, "unsettled < 0");
                     return absl::OkStatus();
                   })
                   .ok());

@@ -232,6 +232,9 @@ CREATE INDEX deleted_workspaces_last ON deleted_workspaces (last_deployment);
 )sql";
 
 inline constexpr const char* kJobsVersion12 = R"sql(
+-- After the end, above 0: the outcome of a node that was given up may arrive; 0: every node has its own
+-- outcome; -1: late records are being stored.
+ALTER TABLE deployments RENAME COLUMN unsettled_until TO unsettled;
 -- The files of built templates.
 CREATE TABLE template_files (
   name TEXT NOT NULL,

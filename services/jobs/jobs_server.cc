@@ -113,7 +113,7 @@ class Assembly : public JobsServer {
             kMaxFollowed),
         late_({unsettled_, [this] { return relay_.Get(); },
                [this](DeploymentOfCreator deployment) { runner_.Add(std::move(deployment)); },
-               clock_, timers_, following_}),
+               timers_, following_}),
         templates_(host_.Runtime(requests_), documents_, template_files_, *reserve_, clock_),
         deployment_service_(
             host_.Runtime(requests_),

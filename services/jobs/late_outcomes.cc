@@ -32,10 +32,7 @@ void LateOutcomes::Step() {
     if (!answer) return;
     Handle(*std::exchange(asked_, std::nullopt), answer->first, answer->second);
   } else {
-    const absl::Time now = parts_.clock.Now();
-    const absl::Status settled =
-        after_ == 0 ? parts_.deployments.SettleExpired(now) : absl::OkStatus();
-    auto list = settled.ok() ? parts_.deployments.List(now, after_, kAtOnce) : settled;
+    auto list = parts_.deployments.List(after_, kAtOnce);
     if (list.ok()) {
       waiting_.assign(list->begin(), list->end());
     } else {

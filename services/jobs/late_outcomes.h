@@ -12,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "muster/v1/jobs.pb.h"
-#include "services/common/base/clock.h"
 #include "services/common/base/executor.h"
 #include "services/common/base/scheduled_task.h"
 #include "services/common/base/timers.h"
@@ -34,7 +33,6 @@ class LateOutcomes {
     GetChannel relay;  // the root relay
     // Follows a deployment that is open again. Must not block.
     std::function<void(DeploymentOfCreator deployment)> follow;
-    const Clock& clock;
     TimerService& timers;
     Executor& executor;  // tasks wait for the disk
   };

@@ -12,9 +12,6 @@ namespace {
 using sqlite::Connection;
 using sqlite::Rows;
 
-// As long as the root relay keeps a job by default (jobs.retention).
-constexpr absl::Duration kUnsettled = absl::Hours(24 * 7);
-
 bool AnyMayReportLater(Connection& db, int64_t id) {
   Rows rows =
       db.Query("SELECT message FROM deployment_nodes WHERE deployment = ? AND succeeded = 0", id);
@@ -26,16 +23,15 @@ bool AnyMayReportLater(Connection& db, int64_t id) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<UnsettledDeployment>> UnsettledDeployments::List(absl::Time now,
-                                                                            int64_t id,
+absl::StatusOr<std::vector<UnsettledDeployment>> UnsettledDeployments::List(int64_t id,
                                                                             size_t limit) {
   std::vector<UnsettledDeployment> list;
   RETURN_IF_ERROR(database_.Read([&](Connection& db) {
     Rows rows = db.Query(
         "SELECT id, deployment, created_by, cancelled, job, message FROM deployments "
-        "WHERE unsettled_until != 0 AND unsettled_until > ? AND ended = 1 AND id > ? "
+        "WHERE unsettled != 0 AND unsettled > 0 AND ended = 1 AND id > ? "
         "ORDER BY id LIMIT ?",
-        absl::ToUnixMicros(now), id, limit);
+        id, limit);
     while (rows.Next()) {
       UnsettledDeployment& one = list.emplace_back();
       one.id = rows.Int();
@@ -50,38 +46,18 @@ absl::StatusOr<std::vector<UnsettledDeployment>> UnsettledDeployments::List(absl
   return list;
 }
 
-absl::Status UnsettledDeployments::SettleExpired(absl::Time now) {
-  bool any = false;
-  RETURN_IF_ERROR(database_.Read([&](Connection& db) {
-    any = db.Query(
-                "SELECT 1 FROM deployments WHERE unsettled_until != 0 AND unsettled_until > 0 "
-                "AND unsettled_until <= ? LIMIT 1",
-                absl::ToUnixMicros(now))
-              .Next();
-    return absl::OkStatus();
-  }));
-  if (!any) return absl::OkStatus();
-  return database_.Write([&](Connection& db) {
-    db.Run(
-        "UPDATE deployments SET unsettled_until = 0 WHERE unsettled_until != 0 "
-        "AND unsettled_until > 0 AND unsettled_until <= ?",
-        absl::ToUnixMicros(now));
-    return absl::OkStatus();
-  });
-}
-
 absl::Status UnsettledDeployments::Set(const std::string& deployment, int64_t value) {
   return database_.Write([&](Connection& db) -> absl::Status {
     int64_t id = 0;
     {
       Rows rows = db.Query(
-          "SELECT id FROM deployments WHERE deployment = ? AND ended = 1 AND unsettled_until > 0",
+          "SELECT id FROM deployments WHERE deployment = ? AND ended = 1 AND unsettled > 0",
           deployment);
       if (!rows.Next())
         return db.failed() ? absl::OkStatus() : errors::DeploymentNotFound(deployment);
       id = rows.Int();
     }
-    db.Run("UPDATE deployments SET unsettled_until = ? WHERE id = ?", value, id);
+    db.Run("UPDATE deployments SET unsettled = ? WHERE id = ?", value, id);
     return absl::OkStatus();
   });
 }
@@ -95,8 +71,8 @@ absl::Status UnsettledDeployments::Settle(const std::string& deployment) {
 }
 
 void SetUnsettledAfter(Connection& db, int64_t id, absl::Time end) {
-  db.Run("UPDATE deployments SET unsettled_until = ? WHERE id = ?",
-         AnyMayReportLater(db, id) ? absl::ToUnixMicros(end + kUnsettled) : 0, id);
+  db.Run("UPDATE deployments SET unsettled = ? WHERE id = ?",
+         AnyMayReportLater(db, id) ? absl::ToUnixMicros(end) : 0, id);
 }
 
 }  // namespace muster

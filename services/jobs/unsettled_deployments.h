@@ -30,11 +30,8 @@ class UnsettledDeployments {
   // `database` with the schema of jobs_schema.h outlives this object.
   explicit UnsettledDeployments(sqlite::LocalDatabase& database) : database_(database) {}
 
-  // Returns those that are unsettled at `now`, the oldest first, from the one after `id` on.
-  absl::StatusOr<std::vector<UnsettledDeployment>> List(absl::Time now, int64_t id, size_t limit);
-
-  // Settles those that are not unsettled any more at `now`, so that List does not read them again.
-  absl::Status SettleExpired(absl::Time now);
+  // Returns those that are unsettled, the oldest first, from the one after `id` on.
+  absl::StatusOr<std::vector<UnsettledDeployment>> List(int64_t id, size_t limit);
 
   // The late records of the deployment are stored, until DeploymentStore::EndWithJob; or no outcome
   // will arrive. It stays an ended one for every other call. NOT_FOUND (DEPLOYMENT_NOT_FOUND) if it
@@ -48,8 +45,9 @@ class UnsettledDeployments {
   sqlite::LocalDatabase& database_;
 };
 
-// A deployment is unsettled for seven days after `end` if the own outcome of one of its nodes may
-// still arrive (deployment_node.h). `id`: of its row.
+// A deployment that ended at `end` is unsettled if the own outcome of one of its nodes may still
+// arrive (deployment_node.h), until the root relay has removed its job. No clock settles it: the
+// outcome would be lost after a jump of the clock. `id`: of its row.
 void SetUnsettledAfter(sqlite::Connection& db, int64_t id, absl::Time end);
 
 }  // namespace muster

@@ -26,9 +26,10 @@ var earlierSchemas = map[string]struct{ file, sql, version string }{
 		ALTER TABLE runs DROP COLUMN result_bytes;
 		DROP TABLE damaged;`, "7"},
 	"jobs": {"jobs/jobs.db", `
+		DROP TABLE template_files;
 		DROP INDEX documents_of_creator;
 		DROP INDEX deployments_unsettled;
-		ALTER TABLE deployments DROP COLUMN unsettled_until;
+		ALTER TABLE deployments DROP COLUMN unsettled;
 		DROP TABLE conformance_reports;
 		DROP TABLE conformance_baseline;
 		DROP TABLE contents;

@@ -2,8 +2,10 @@
 
 #include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "services/common/base/status_macros.h"
@@ -25,7 +27,8 @@ enum Kind : char {
   kWithdrawn = 'w',  // nothing, as the next: the cancellation had no effect
   kSubmissionAudited = 's',
   kCancellationAudited = 'x',
-  kAbandoned = 'b',  // names, a line each: of the end that follows, and of those without any
+  kAbandoned = 'b',  // names, a line each: of the end that follows, and of those without any; with
+                     // no name it discards those since the last end
   kReopened = 'o',   // nothing
   kEnded = 'e',      // where the records end (i64, little-endian), Job
 };
@@ -51,22 +54,30 @@ std::string CancelledEntry(const Cancellation& cancellation) {
   return EntryWithNumber(kCancelled, absl::ToUnixMicros(cancellation.at)) + cancellation.by;
 }
 
-absl::Status AppendNames(Journal& journal, Kind kind, const std::vector<std::string>& names) {
+// Adds the number of names of each appended entry to `written`.
+absl::Status AppendNames(Journal& journal, Kind kind, std::span<const std::string> names,
+                         size_t* written) {
   std::string entry(1, kind);
+  size_t count = 0;
   for (const std::string& name : names) {
     entry += name;
     entry += '\n';
+    ++count;
     if (entry.size() < kNamesAtOnce) continue;
     RETURN_IF_ERROR(journal.Append(entry));
+    *written += std::exchange(count, 0);
     entry.resize(1);
   }
-  return entry.size() > 1 ? journal.Append(entry) : absl::OkStatus();
+  if (count == 0) return absl::OkStatus();
+  RETURN_IF_ERROR(journal.Append(entry));
+  *written += count;
+  return absl::OkStatus();
 }
 
-absl::Status WriteAbandoned(Journal& journal, const std::vector<std::string>& names) {
-  // An entry without names replaces those of an earlier end.
-  return names.empty() ? journal.Append(std::string(1, kAbandoned))
-                       : AppendNames(journal, kAbandoned, names);
+size_t HashOf(std::span<const std::string> names) {
+  size_t hash = 0;
+  for (const std::string& name : names) hash = absl::HashOf(hash, name);
+  return hash;
 }
 
 struct Reading {
@@ -124,7 +135,7 @@ bool ReadEntry(std::string_view entry, Reading* reading) {
       stored->reopened = true;
       return true;
     case kAbandoned:
-      if (!reading->abandoned) reading->abandoned.emplace();
+      if (!reading->abandoned || body.empty()) reading->abandoned.emplace();
       for (const absl::string_view name : absl::StrSplit(ToAbsl(body), '\n', absl::SkipEmpty())) {
         reading->abandoned->emplace_back(name);
       }
@@ -160,7 +171,8 @@ absl::Status Fill(FileOps& files, const std::string& path, const v1::SubmitJobRe
   without_nodes.clear_nodes();
   if (status.ok()) status = (*journal)->Append(Entry(kRequest, without_nodes));
   const Kind names = request.nodes().empty() ? kTargets : kNodes;
-  if (status.ok()) status = AppendNames(**journal, names, targets);
+  size_t written = 0;
+  if (status.ok()) status = AppendNames(**journal, names, targets, &written);
   // Before the acceptance: a start never finds the job without its cancellation.
   if (status.ok() && cancellation) status = (*journal)->Append(CancelledEntry(*cancellation));
   if (status.ok()) status = (*journal)->Append(Entry(kAccepted, job));
@@ -208,8 +220,13 @@ absl::StatusOr<std::unique_ptr<JobFolder>> JobFolder::Open(FileOps& files,
       auto journal, Journal::Open(files, JobPath(path), [&](std::string_view entry, int64_t) {
         return ReadEntry(entry, &reading) ? absl::OkStatus() : errors::JobDamaged(JobPath(path));
       }));
-  return std::unique_ptr<JobFolder>(
+  std::unique_ptr<JobFolder> folder(
       new JobFolder(std::move(journal), std::nullopt, reading.stored.abandoned.size()));
+  if (reading.abandoned) {
+    MutexLock lock(folder->mutex_);
+    folder->names_ = {reading.abandoned->size(), HashOf(*reading.abandoned)};
+  }
+  return folder;
 }
 
 absl::Status JobFolder::Append(std::string_view entry) {
@@ -250,15 +267,32 @@ absl::Status JobFolder::MarkEnded(const v1::Job& job, int64_t records_end,
   if (entry != end_entry_) {
     // Each late end would add all names: with many of them the journal would be full soon.
     const bool many_less = abandoned_ > 0 && abandoned.size() <= abandoned_ / 2;
-    if (abandoned.size() > abandoned_ || many_less) {
-      RETURN_IF_ERROR(WriteAbandoned(*journal_, abandoned));
-      abandoned_ = abandoned.size();
+    if (abandoned.size() > abandoned_ || many_less || names_) {
+      RETURN_IF_ERROR(WriteAbandoned(abandoned));
     }
     RETURN_IF_ERROR(journal_->Append(entry));
     end_entry_ = std::move(entry);
   }
   RETURN_IF_ERROR(journal_->Sync());
   ended_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status JobFolder::WriteAbandoned(const std::vector<std::string>& names) {
+  const bool resumes = names_ && names_->count <= names.size() &&
+                       names_->hash == HashOf(std::span(names).first(names_->count));
+  if (!resumes) {
+    RETURN_IF_ERROR(journal_->Append(std::string(1, kAbandoned)));
+    names_ = {0, HashOf({})};
+  }
+  const absl::Status status =
+      AppendNames(*journal_, kAbandoned, std::span(names).subspan(names_->count), &names_->count);
+  if (!status.ok()) {
+    names_->hash = HashOf(std::span(names).first(names_->count));
+    return status;
+  }
+  abandoned_ = names.size();
+  names_.reset();
   return absl::OkStatus();
 }
 

@@ -98,10 +98,19 @@ class JobFolder {
         cancellation_(std::move(stored)),
         cancellation_stored_(cancellation_.has_value()) {}
   absl::Status Append(std::string_view entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status WriteAbandoned(const std::vector<std::string>& names)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // The names that a failed call has written.
+  struct WrittenNames {
+    size_t count = 0;
+    size_t hash = 0;
+  };
 
   Mutex mutex_;
   const std::unique_ptr<Journal> journal_ ABSL_GUARDED_BY(mutex_);
-  size_t abandoned_ ABSL_GUARDED_BY(mutex_);       // the number of names that Read would return
+  size_t abandoned_ ABSL_GUARDED_BY(mutex_);  // the number of names that Read would return
+  std::optional<WrittenNames> names_ ABSL_GUARDED_BY(mutex_);  // those since the last end
   std::string end_entry_ ABSL_GUARDED_BY(mutex_);  // the written one, which may not be durable
   std::optional<Cancellation> cancellation_ ABSL_GUARDED_BY(mutex_);  // written by this object
   bool cancellation_stored_ ABSL_GUARDED_BY(mutex_) = false;          // MarkCancelled returned it

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "services/relay/jobs/job_folder.h"
 #include "services/relay/testing/job_fixture.h"
 
@@ -99,6 +100,61 @@ TEST_F(RunningJobTest, RepeatedEndWritesOnlyWhatAFailedOneDidNot) {
   }
   ASSERT_TRUE(folder->MarkEnded({}, 0, abandoned).ok());
   EXPECT_EQ(JobFolder::Read(disk_, "/jobs/j2")->abandoned.size(), 1'000U);
+}
+
+class AbandonedNamesTest : public RunningJobTest {
+ protected:
+  // Names of many entries.
+  static std::vector<std::string> Names(int begin, int end) {
+    std::vector<std::string> names;
+    for (int i = begin; i < end; ++i) names.push_back(absl::StrCat(i, std::string(200, 'n')));
+    return names;
+  }
+  // Ends the job, and fails at the last entry of the names.
+  void FailAtLastNames(JobFolder& folder, const std::vector<std::string>& names) {
+    disk_.FailAt(SimulatedDisk::Call::kWrite, 3, ENOSPC);
+    ASSERT_FALSE(folder.MarkEnded({}, 0, names).ok());
+  }
+  std::vector<std::string> Stored() { return JobFolder::Read(disk_, "/jobs/j2")->abandoned; }
+  int64_t Size() { return disk_.Stat("/jobs/j2/job")->size; }
+};
+
+TEST_F(AbandonedNamesTest, RepeatedEndResumesAfterTheWrittenNames) {
+  const auto folder = Store("j2", {"n1"}).folder;
+  const auto names = Names(0, 1'000);
+  FailAtLastNames(*folder, names);
+  const int64_t size = Size();
+  for (int i = 0; i < 5; ++i) {
+    disk_.FailAt(SimulatedDisk::Call::kWrite, 1, ENOSPC);
+    ASSERT_FALSE(folder->MarkEnded({}, 0, names).ok());
+    EXPECT_EQ(Size(), size);
+  }
+  ASSERT_TRUE(folder->MarkEnded({}, 0, names).ok());
+  EXPECT_EQ(Stored(), names);
+}
+
+TEST_F(AbandonedNamesTest, OtherNamesReplaceThoseOfAFailedEnd) {
+  const auto folder = Store("j2", {"n1"}).folder;
+  FailAtLastNames(*folder, Names(0, 1'000));
+  ASSERT_TRUE(folder->MarkEnded({}, 0, Names(1, 1'000)).ok());
+  EXPECT_EQ(Stored(), Names(1, 1'000));
+}
+
+TEST_F(AbandonedNamesTest, EndAfterARestartResumesThoseOfAFailedEnd) {
+  const auto names = Names(0, 1'000);
+  FailAtLastNames(*Store("j2", {"n1"}).folder, names);
+  ASSERT_TRUE(JobFolder::Open(disk_, "/jobs/j2").value()->MarkEnded({}, 0, names).ok());
+  EXPECT_EQ(Stored(), names);
+  EXPECT_LT(Size(), int64_t{250} << 10) << "the names are written once";
+}
+
+// The names of the failed end would replace those of the last one, though some are missing.
+TEST_F(AbandonedNamesTest, EndThatKeepsTheNamesDiscardsThoseOfAFailedEnd) {
+  ASSERT_TRUE(Store("j2", {"n1"}).folder->MarkEnded({}, 0, Names(0, 2'000)).ok());
+  FailAtLastNames(*JobFolder::Open(disk_, "/jobs/j2").value(), Names(0, 1'000));
+  const auto names = Names(0, 1'500);
+  ASSERT_TRUE(JobFolder::Open(disk_, "/jobs/j2").value()->MarkEnded({}, 1, names).ok());
+  EXPECT_EQ(Stored(), names);
 }
 
 TEST_F(RunningJobTest, AbandonedNodesOfTheLastEndAreKept) {
