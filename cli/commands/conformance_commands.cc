@@ -51,7 +51,9 @@ absl::StatusOr<std::vector<v1::NodeConformance>> ReportsOf(ConformanceClient& cl
   std::vector<v1::NodeConformance> nodes;
   for (const v1::DeploymentNode& node : deployment.nodes()) {
     if (!node.has_outputs()) continue;
-    ASSIGN_OR_RETURN(auto report, client.Get(node.node()));
+    auto found = client.Get(node.node());
+    if (absl::IsNotFound(found.status())) continue;  // its report is unusable
+    ASSIGN_OR_RETURN(auto report, std::move(found));
     if (report.deployment() == deployment.deployment()) nodes.push_back(std::move(report));
   }
   return nodes;
@@ -62,6 +64,15 @@ bool IsInOrder(const v1::NodeConformance& node) {
   return node.state() == v1::CONFORMANCE_STATE_NO_BASELINE
              ? node.status() != "fail"
              : node.state() == v1::CONFORMANCE_STATE_CONFORMANT;
+}
+
+// Returns why a node that has succeeded has no report.
+std::string WhyNoReport(const v1::DeploymentNode& node) {
+  const bool has_one = std::ranges::any_of(
+      node.outputs().outputs(),
+      [](const v1::JobRecord::Outputs::Output& output) { return output.name() == "report"; });
+  return has_one ? "its output \"report\" is no report of conformance; an earlier one stays"
+                 : "its outputs have no report";
 }
 
 // Prints the nodes of an ended deployment that sent no report, with their outcomes.
@@ -81,9 +92,8 @@ void PrintWithoutReport(Console& console, const v1::Deployment& ended,
     steps.Add(node.node(), node.final(), /*in_container=*/true);
     if (++shown > kNodesShown) continue;
     const std::string why = FailureText(node.final());
-    PrintMessage(console,
-                 absl::StrCat(Printable(node.node()), ": ",
-                              why.empty() ? "its outputs have no report" : Printable(why)));
+    PrintMessage(console, absl::StrCat(Printable(node.node()), ": ",
+                                       why.empty() ? WhyNoReport(node) : Printable(why)));
   }
   for (const std::string& step : steps.Texts(ended.job(), ended.deployment())) {
     PrintMessage(console, " next: " + step);

@@ -69,10 +69,9 @@ absl::StatusOr<std::string> ParametersOf(const DeployArguments& arguments) {
     // A value that is no JSON is text.
     auto [value, fault] = ParseExactJson<Json>(parts.second);
     if (fault == JsonFault::kNotJson) value = parts.second;
-    if (fault == JsonFault::kTooDeep) {
-      return UsageError(absl::StrCat("--set: ", Printable(parts.first), " has more than ",
-                                     kMaxJsonDepth, " levels"),
-                        "Set a value with fewer levels.");
+    if (fault == JsonFault::kTooDeep || fault == JsonFault::kTwice) {
+      return UsageError(absl::StrCat("--set: ", Printable(parts.first), " ", FaultText(fault)),
+                        "Correct the value, or set it as text with --set-text.");
     }
     RETURN_IF_ERROR(set(parts.first, std::move(value)));
   }

@@ -275,11 +275,12 @@ absl::StatusOr<int> Join(Console& console, const JoinArguments& arguments) {
   const std::string folder = NodeFolderPath(arguments.folder, ::getenv);
   const auto joined = JoinFleet(token, node, folder, arguments.link);
   if (!joined.ok()) return MarkJoinError(joined.status(), "node " + node);
-  PrintMessage(console,
-               absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
-                            ".\nIts identity is in ", folder, ", valid until ",
-                            HumanTime(joined->certificate_ends, absl::Now()),
-                            ".\nStart its agent: muster agent attach --dir ", folder));
+  PrintMessage(
+      console,
+      absl::StrCat("This machine is node ", joined->name, " of fleet ", token.fleet,
+                   ".\nIts identity is in ", folder, ", valid until ",
+                   HumanTime(joined->certificate_ends, absl::Now()),
+                   ".\nIts agent renews it. Start it: muster agent attach --dir ", folder));
   return kExitOk;
 }
 

@@ -59,10 +59,10 @@ TEST(DocumentDiffTest, FilesAreComparedByPath) {
   add(after, "new", "d");
   add(after, "same", "a");
   EXPECT_EQ(DiffText(CompareFiles(before, after)),
-            "- /files/a~1b~0c: {\"executable\":false,\"sha256\":\"63\",\"size\":3}\n"
-            "+ /files/a~1b~0c: {\"executable\":true,\"sha256\":\"63\",\"size\":3}\n"
-            "- /files/gone: {\"executable\":false,\"sha256\":\"62\",\"size\":3}\n"
-            "+ /files/new: {\"executable\":false,\"sha256\":\"64\",\"size\":3}\n");
+            "- /files/a~1b~0c: {\"size\":3,\"sha256\":\"63\",\"executable\":false}\n"
+            "+ /files/a~1b~0c: {\"size\":3,\"sha256\":\"63\",\"executable\":true}\n"
+            "- /files/gone: {\"size\":3,\"sha256\":\"62\",\"executable\":false}\n"
+            "+ /files/new: {\"size\":3,\"sha256\":\"64\",\"executable\":false}\n");
 }
 
 TEST(DocumentDiffTest, TextThatIsNotJsonIsRefused) {

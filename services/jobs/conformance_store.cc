@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "services/common/base/log.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/templates.h"
 #include "services/common/rpc/proto_time.h"
@@ -107,7 +108,12 @@ void KeepReport(Connection& db, const v1::Deployment& deployment, const v1::Depl
   }
   const absl::Time time = end.has_time() ? FromProto(end.time()) : absl::InfiniteFuture();
   for (const v1::JobRecord::Outputs::Output& output : node.outputs().outputs()) {
-    if (output.name() != kReportOutput || !ReadConformanceReport(output.value())) continue;
+    if (output.name() != kReportOutput) continue;
+    if (!ReadConformanceReport(output.value())) {
+      Log(LogLevel::kWarning, "a report of conformance is unusable; the earlier one stays",
+          {{"node", node.node()}, {"deployment", deployment.deployment()}});
+      continue;
+    }
     db.Run(
         "INSERT INTO conformance_reports (node, deployment, type, received_at, report) "
         "VALUES (?, ?, ?, min(?, unixepoch() * 1000000), ?) "

@@ -9,7 +9,10 @@
 #include "gtest/gtest.h"
 #include "muster/v1/audit.pb.h"
 #include "muster/v1/conformance.grpc.pb.h"
+#include "muster/v1/deployments.grpc.pb.h"
 #include "services/common/base/error.h"
+#include "services/common/identity/identity.h"
+#include "services/common/rpc/forwarding.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/store/sqlite/local_database.h"
 #include "services/jobs/jobs_schema.h"
@@ -166,6 +169,13 @@ TEST_F(ConformanceTest, BaselineAdmitsConformantNodes) {
   const auto skipped = Create(request);
   ASSERT_TRUE(skipped.ok()) << skipped.status();
   EXPECT_TRUE(skipped->skip_conformance());
+  // No operator signs this choice.
+  const auto gateway = Connect(fleet_.Issue(ServiceIdentity{ServiceRole::kGateway, "g1"}));
+  EXPECT_EQ(ReasonOf(testing::CallUnary<v1::DeploymentService>(
+                         gateway, &v1::DeploymentService::Stub::CreateDeployment, request,
+                         {{kForwardedIdentity, skipped->created_by()}})
+                         .status()),
+            "CONFORMANCE_NOT_SKIPPED");
   Probe("n3", kPassed);  // the probes themselves need no report
   EXPECT_TRUE(Create(Request({"n3"})).ok());
 

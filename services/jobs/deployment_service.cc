@@ -86,6 +86,10 @@ grpc::ServerUnaryReactor* DeploymentService::CreateDeployment(
 absl::Status DeploymentService::Create(Call& call, const v1::CreateDeploymentRequest& request,
                                        v1::Deployment* response) {
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
+  // The operator has not signed this choice, and a gateway may pretend to be one.
+  if (request.skip_conformance() && call.caller().via) {
+    return errors::ConformanceSkippedThroughGateway(UriOf(call.caller()));
+  }
   ASSIGN_OR_RETURN(auto deployment, ReadDeployment(parts_.documents, request, UriOf(call.caller()),
                                                    parts_.clock.Now()));
   ASSIGN_OR_RETURN(const v1::Command command,

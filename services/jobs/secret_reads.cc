@@ -54,6 +54,36 @@ bool WasUsed(Connection& db, int64_t id, const v1::FetchSecretsRequest& request)
   return rows.Next();
 }
 
+// Reads the deployment of the job and its command, and checks that the node may read its secrets.
+absl::StatusOr<int64_t> FindOpen(Connection& db, const v1::FetchSecretsRequest& request,
+                                 const RevocationList& revocations, absl::Time now,
+                                 v1::Command* command) {
+  const auto closed = [&](std::string_view why) {
+    return errors::SecretsClosed(request.job(), request.node(), why);
+  };
+  const std::optional<OpenRow> row = ReadOpen(db, request.job());
+  if (!row || !command->ParseFromString(row->request.command().command())) {
+    return errors::JobNotFound(request.job());
+  }
+  const bool is_target =
+      command->targets().all() ||
+      std::ranges::find(row->request.nodes(), request.node()) != row->request.nodes().end();
+  if (!is_target) return errors::JobNotFound(request.job());
+  if (command->container().deployment().secrets().empty()) return closed("it has none");
+  if (row->ended) return closed("the deployment has ended");
+  if (row->cancelled) return closed("the deployment was cancelled");
+  if (revocations.Contains(row->creator)) {
+    return closed(absl::StrCat("the creator of the deployment, ", row->creator, ", was revoked"));
+  }
+  const v1::DeploymentNode node = ReadNode(db, row->id, request.node());
+  if (node.has_start_time() || node.has_final()) return closed("it has started there");
+  if (now >
+      FromProto(command->not_after()) + kCommandClockSlack + FromProto(command->time_limit())) {
+    return closed("its time has passed");
+  }
+  return row->id;
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Command::Deployment> SecretReads::Admit(const v1::FetchSecretsRequest& request,
@@ -61,41 +91,29 @@ absl::StatusOr<v1::Command::Deployment> SecretReads::Admit(const v1::FetchSecret
                                                            absl::Time now) {
   v1::Command command;
   RETURN_IF_ERROR(database_.Write([&](Connection& db) -> absl::Status {
-    const auto closed = [&](std::string_view why) {
-      return errors::SecretsClosed(request.job(), request.node(), why);
-    };
-    const std::optional<OpenRow> row = ReadOpen(db, request.job());
+    const auto id = FindOpen(db, request, revocations, now, &command);
     if (db.failed()) return absl::OkStatus();
-    if (!row || !command.ParseFromString(row->request.command().command())) {
-      return errors::JobNotFound(request.job());
-    }
-    const bool is_target =
-        command.targets().all() ||
-        std::ranges::find(row->request.nodes(), request.node()) != row->request.nodes().end();
-    if (!is_target) return errors::JobNotFound(request.job());
-    if (command.container().deployment().secrets().empty()) return closed("it has none");
-    if (row->ended) return closed("the deployment has ended");
-    if (row->cancelled) return closed("the deployment was cancelled");
-    if (revocations.Contains(row->creator)) {
-      return closed(absl::StrCat("the creator of the deployment, ", row->creator, ", was revoked"));
-    }
-    const v1::DeploymentNode node = ReadNode(db, row->id, request.node());
-    if (node.has_start_time() || node.has_final()) return closed("it has started there");
-    if (now >
-        FromProto(command.not_after()) + kCommandClockSlack + FromProto(command.time_limit())) {
-      return closed("its time has passed");
-    }
-    if (WasUsed(db, row->id, request)) {
+    if (!id.ok()) return id.status();
+    if (WasUsed(db, *id, request)) {
       return errors::SecretsRefused("its key was used by an earlier request");
     }
-    if (CountReads(db, row->id, request.node()) >= kMaxSecretReads) {
-      return closed(absl::StrCat("they were sent ", kMaxSecretReads, " times"));
+    if (CountReads(db, *id, request.node()) >= kMaxSecretReads) {
+      return errors::SecretsClosed(request.job(), request.node(),
+                                   absl::StrCat("they were sent ", kMaxSecretReads, " times"));
     }
-    db.Run("INSERT INTO secret_reads VALUES (?, ?, ?, ?)", row->id, request.node(),
-           Blob{request.key()}, absl::ToUnixMicros(now));
+    db.Run("INSERT INTO secret_reads VALUES (?, ?, ?, ?)", *id, request.node(), Blob{request.key()},
+           absl::ToUnixMicros(now));
     return absl::OkStatus();
   }));
   return command.container().deployment();
+}
+
+absl::Status SecretReads::Confirm(const v1::FetchSecretsRequest& request,
+                                  const RevocationList& revocations, absl::Time now) {
+  return database_.Read([&](Connection& db) {
+    v1::Command command;
+    return FindOpen(db, request, revocations, now, &command).status();
+  });
 }
 
 absl::Status SecretReads::Withdraw(const v1::FetchSecretsRequest& request) {

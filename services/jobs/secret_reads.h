@@ -34,6 +34,11 @@ class SecretReads {
   absl::StatusOr<v1::Command::Deployment> Admit(const v1::FetchSecretsRequest& request,
                                                 const RevocationList& revocations, absl::Time now);
 
+  // Checks again that an admitted read is permitted, after a wait for its secrets. NOT_FOUND
+  // (JOB_NOT_FOUND), FAILED_PRECONDITION (SECRETS_CLOSED).
+  absl::Status Confirm(const v1::FetchSecretsRequest& request, const RevocationList& revocations,
+                       absl::Time now);
+
   // Takes back a read that was admitted, and whose secrets were not sent: it does not count.
   absl::Status Withdraw(const v1::FetchSecretsRequest& request);
 

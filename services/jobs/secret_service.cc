@@ -123,12 +123,15 @@ absl::StatusOr<v1::Command::Deployment> SecretService::Admit(
   return deployment;
 }
 
+absl::Status SecretService::CheckNode(const v1::FetchSecretsRequest& request) {
+  ASSIGN_OR_RETURN(const auto signer, VerifySecretsRequest(request, parts_.fleet, parts_.chains));
+  return IsRevoked(*signer, parts_.revocations) ? errors::SecretsRefused("the node is revoked")
+                                                : absl::OkStatus();
+}
+
 absl::StatusOr<v1::Command::Deployment> SecretService::AdmitNode(
     const v1::FetchSecretsRequest& request) {
-  ASSIGN_OR_RETURN(const auto signer, VerifySecretsRequest(request, parts_.fleet, parts_.chains));
-  if (IsRevoked(*signer, parts_.revocations)) {
-    return errors::SecretsRefused("the node is revoked");
-  }
+  RETURN_IF_ERROR(CheckNode(request));
   return parts_.reads.Admit(request, parts_.revocations, parts_.clock.Now());
 }
 
@@ -140,10 +143,25 @@ void SecretService::Withdraw(const v1::FetchSecretsRequest& request) {
              {{"job", request.job()}, {"node", request.node()}, {"error", withdrawn}});
 }
 
+// Reads the values. While a Vault is waited for, the deployment may be cancelled, and its creator
+// or the node revoked.
+absl::StatusOr<v1::SecretValues> SecretService::Read(const v1::FetchSecretsRequest& request,
+                                                     const v1::Command::Deployment& deployment) {
+  ASSIGN_OR_RETURN(auto values, parts_.sources.Read(deployment.secrets()));
+  if (!NamesVault(deployment.secrets())) return values;
+  absl::Status permitted = CheckNode(request);
+  if (permitted.ok()) {
+    permitted = parts_.reads.Confirm(request, parts_.revocations, parts_.clock.Now());
+  }
+  if (permitted.ok()) return values;
+  Wipe(&values);
+  return permitted;
+}
+
 absl::Status SecretService::Send(const Call& call, const v1::FetchSecretsRequest& request,
                                  const v1::Command::Deployment& deployment,
                                  v1::FetchSecretsResponse* response) {
-  auto read = parts_.sources.Read(deployment.secrets());
+  auto read = Read(request, deployment);
   if (!read.ok()) {
     Withdraw(request);
     LogLimited(LogLevel::kWarning, "the secrets of a job cannot be read", deployment.deployment(),

@@ -60,7 +60,10 @@ class SecretService final : public v1::SecretService::CallbackService {
   void Fetch(const std::shared_ptr<Call>& call, const v1::FetchSecretsRequest& request,
              v1::FetchSecretsResponse* response, Finish finish);
   absl::StatusOr<v1::Command::Deployment> Admit(Call& call, const v1::FetchSecretsRequest& request);
+  absl::Status CheckNode(const v1::FetchSecretsRequest& request);
   absl::StatusOr<v1::Command::Deployment> AdmitNode(const v1::FetchSecretsRequest& request);
+  absl::StatusOr<v1::SecretValues> Read(const v1::FetchSecretsRequest& request,
+                                        const v1::Command::Deployment& deployment);
   void Withdraw(const v1::FetchSecretsRequest& request);
   absl::Status Send(const Call& call, const v1::FetchSecretsRequest& request,
                     const v1::Command::Deployment& deployment, v1::FetchSecretsResponse* response);

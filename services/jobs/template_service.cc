@@ -7,10 +7,12 @@
 #include "services/common/base/sha256.h"
 #include "services/common/base/status_macros.h"
 #include "services/common/errors/templates.h"
+#include "services/common/identity/caller_uri.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/common/templates/canonical_document.h"
 #include "services/common/templates/documents.h"
 #include "services/jobs/change_origin.h"
+#include "services/jobs/conformance_report.h"
 #include "services/jobs/page_size.h"
 
 namespace muster {
@@ -86,6 +88,11 @@ absl::Status TemplateService::StoreType(Call& call, const std::string& text,
   RETURN_IF_ERROR(call.Authorize(Resource::Fleet()));
   ASSIGN_OR_RETURN(std::string document, CanonicalDocument(text));
   ASSIGN_OR_RETURN(TypeDocument type, ReadType(document));
+  // `muster conformance run` deploys the newest one on all nodes, also without an operator who
+  // looks.
+  if (type.name == kConformanceType && call.caller().via) {
+    return errors::ConformanceTypeThroughGateway(UriOf(call.caller()));
+  }
   ASSIGN_OR_RETURN(const auto stored, Store(call, DocumentKind::kType, std::move(type.name),
                                             std::move(type.version), std::move(document)));
   Fill(stored, response);

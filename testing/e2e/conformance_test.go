@@ -106,6 +106,12 @@ func TestDueNodesAreProbed(t *testing.T) {
 	}
 	_, err := p.Muster("conformance", "run", "--node", "missing")
 	wantExit(t, err, 9, "1 of 1 node sent no report", "missing: unknown node: ", "next: ")
+
+	other := must(p.docker.PushBusybox("types/other", "/bin/sh", "-c", "echo 1 >/state/outputs/report"))(t)
+	must(p.Muster("type", "push", p.write(t, "other.yaml",
+		"apiVersion: muster/v1\nkind: TemplateType\nname: conformance\nversion: 99.0.0\ncontract: 1\nimage: "+other+"\noutputs: {report: {}}\n")))(t)
+	_, err = p.Muster("conformance", "run", "--node", "n1", "--type", "conformance@99.0.0")
+	wantExit(t, err, 9, "1 of 1 node sent no report", "n1: its output \"report\" is no report of conformance")
 }
 
 // A node whose containers are as the contract says passes every probe, and what the container wrote arrives byte for byte.

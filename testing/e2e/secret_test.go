@@ -152,7 +152,7 @@ func TestSecretReachesTheContainerAlone(t *testing.T) {
 	if found := filesWithSecret(t, folders...); len(found) > 0 {
 		t.Errorf("these files have the secret at the end: %v", found)
 	}
-	log := string(must(os.ReadFile(must(filepath.Glob(filepath.Join(d.Home, "log", "*jobs.log")))(t)[0]))(t))
+	log := d.jobsLog(t)
 	if !strings.Contains(log, "secrets are sent to a node") || !strings.Contains(log, "prod/db@1") {
 		t.Errorf("the log of the jobs service has no delivery: %s", log)
 	}
@@ -242,4 +242,9 @@ func TestKilledAgentKeepsAndRemovesSecrets(t *testing.T) {
 	}
 	noContainers(t, d.docker)
 	d.noSecretFolders(t, "after the end")
+}
+
+func (d *deploying) jobsLog(t *testing.T) string {
+	t.Helper()
+	return string(must(os.ReadFile(must(filepath.Glob(filepath.Join(d.Home, "log", "*jobs.log")))(t)[0]))(t))
 }

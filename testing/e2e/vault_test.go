@@ -211,6 +211,28 @@ func TestSilentVaultDelaysNoOtherCall(t *testing.T) {
 	}
 }
 
+// A node asks for a secret, and the deployment is cancelled before Vault answers.
+func TestSecretOfVaultIsNotSentAfterACancellation(t *testing.T) {
+	t.Parallel()
+	v := newVaulted(t)
+	v.role(t)
+	v.configure(t, map[string]string{"timeout": "30s"})
+	id := strings.TrimSpace(must(v.deploy("vault:prod/db#password", "--ttl", "2m"))(t))
+	until(t, "Vault has no connection", func() bool { return v.connections(t) == 0 })
+	check(t, v.bao.Process().Stop())
+	v.node.attach(t)
+	until(t, "the value is read from Vault", func() bool { return v.connections(t) > 0 })
+	must(v.Muster("deployment", "cancel", id))(t)
+	check(t, v.bao.Process().Continue())
+	until(t, "the node gets no secret", func() bool {
+		log := v.jobsLog(t)
+		return strings.Contains(log, "the secrets of a job cannot be read") && strings.Contains(log, "the deployment was cancelled")
+	})
+	if log := v.jobsLog(t); strings.Contains(log, "secrets are sent to a node") {
+		t.Errorf("secrets are sent to a node: %s", log)
+	}
+}
+
 // connections returns the number of connections to the server.
 func (v *vaulted) connections(t *testing.T) int {
 	t.Helper()

@@ -121,7 +121,7 @@ class OutputReader {
       return Json(content.ends_with('\n') ? content.substr(0, content.size() - 1) : content);
     }
     if (fault == JsonFault::kNone) return std::move(value);
-    Problem(name, absl::StrCat("has more than ", kMaxJsonDepth, " levels"));
+    Problem(name, FaultText(fault));
     return std::nullopt;
   }
 

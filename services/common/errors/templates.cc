@@ -201,6 +201,18 @@ absl::Status NotConformant(std::string_view problem) {
                    "Run the probes there: muster conformance run. `muster conformance show NODE` prints what differs. --skip-conformance deploys without the check.");
 }
 
+absl::Status ConformanceSkippedThroughGateway(std::string_view caller) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "CONFORMANCE_NOT_SKIPPED",
+                   absl::StrCat(ToAbsl(caller), " may not skip the check of conformance through a gateway"),
+                   "Call the service directly: muster deploy --skip-conformance.");
+}
+
+absl::Status ConformanceTypeThroughGateway(std::string_view caller) {
+  return MakeError(absl::StatusCode::kPermissionDenied, "CONFORMANCE_TYPE_REFUSED",
+                   absl::StrCat(ToAbsl(caller), " may not store a type named conformance through a gateway"),
+                   "Call the service directly: muster type push.");
+}
+
 absl::Status BaselineNeedsNodes() {
   return MakeError(absl::StatusCode::kFailedPrecondition, "NOT_CONFORMANT",
                    "the baseline of conformance does not admit a deployment for all nodes",

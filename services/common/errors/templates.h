@@ -75,6 +75,10 @@ absl::Status DestructionNotRetriable(std::string_view deployment, std::string_vi
 absl::Status BuildNotRetriable(std::string_view deployment);
 // FAILED_PRECONDITION, NOT_CONFORMANT.
 absl::Status NotConformant(std::string_view problem);
+// PERMISSION_DENIED, CONFORMANCE_NOT_SKIPPED.
+absl::Status ConformanceSkippedThroughGateway(std::string_view caller);
+// PERMISSION_DENIED, CONFORMANCE_TYPE_REFUSED.
+absl::Status ConformanceTypeThroughGateway(std::string_view caller);
 // FAILED_PRECONDITION, NOT_CONFORMANT.
 absl::Status BaselineNeedsNodes();
 // NOT_FOUND, NO_CONFORMANCE_REPORT.

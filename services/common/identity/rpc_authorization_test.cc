@@ -258,6 +258,10 @@ TEST(RpcAuthorizationTest, CallerBehindTheGatewayHasOnlyItsOwnRights) {
     EXPECT_EQ(ReasonOf(CheckRole(Forwarded(ServiceIdentity{ServiceRole::kGateway, "g"}), method)),
               "ROLE_NOT_ALLOWED");
   }
+  // A node declines a delivery to the aggregator itself, or through relays.
+  EXPECT_EQ(ReasonOf(CheckRole(Forwarded(NodeIdentity{"n1"}),
+                               "/muster.v1.ResultService/DeclineRedelivery")),
+            "ROLE_NOT_ALLOWED");
   // No other role forwards.
   Caller caller = Operator();
   caller.via = Identity{kFleet, ServiceIdentity{ServiceRole::kStatus, "s"}};

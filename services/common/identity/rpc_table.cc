@@ -72,7 +72,7 @@ constexpr RpcRow kTable[] = {
      kAlsoThroughRelays},
     {"/muster.v1.ResultService/DeclineRedelivery",
      {{{kProvenNodes, BitOf(Kind::kPair)}}},
-     kAlsoThroughRelays},
+     BitOf(Role::kRelay)},
     {"/muster.v1.ResultService/ListResults", {{{kOperators, BitOf(Kind::kRun)}}}},
     {"/muster.v1.ResultService/ReadResult", {{{kOperators | kProvenNodes, BitOf(Kind::kPair)}}}},
 

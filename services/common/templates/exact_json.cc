@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "services/common/base/strings.h"
 
 namespace muster {
@@ -32,7 +33,8 @@ class Builder final : public nlohmann::json_sax<BasicJson> {
   bool start_object(size_t) override { return Open(BasicJson::object()); }
   bool key(string_t& name) override {
     if (skipped_ > 0) return true;
-    member_ = &(*open_.back())[name];  // of two members with one name, the last one counts
+    if (open_.back()->contains(name)) fault_ = JsonFault::kTwice;  // if the rest is JSON
+    member_ = &(*open_.back())[name];
     return true;
   }
   bool end_object() override { return Close(); }
@@ -127,6 +129,20 @@ class Writer {
 };
 
 }  // namespace
+
+std::string FaultText(JsonFault fault) {
+  switch (fault) {
+    case JsonFault::kNone:
+      return "";
+    case JsonFault::kNotJson:
+      return "is not JSON";
+    case JsonFault::kTooDeep:
+      return absl::StrCat("has more than ", kMaxJsonDepth, " levels");
+    case JsonFault::kTwice:
+      return "has two members of one name in an object";
+  }
+  return "";
+}
 
 template <typename BasicJson>
 ExactJson<BasicJson> ParseExactJson(std::string_view text) {

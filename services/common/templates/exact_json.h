@@ -17,7 +17,11 @@ namespace muster {
 // The arrays and objects that may contain each other.
 inline constexpr int kMaxJsonDepth = 32;
 
-enum class JsonFault { kNone, kNotJson, kTooDeep };
+// kTwice: an object has two members of one name, of which a reader may take either (RFC 8259, 4).
+enum class JsonFault { kNone, kNotJson, kTooDeep, kTwice };
+
+// Returns what is wrong with a text, such as "is not JSON".
+std::string FaultText(JsonFault fault);
 
 // `BasicJson` is nlohmann::json, or nlohmann::ordered_json, which keeps the order of members.
 template <typename BasicJson>

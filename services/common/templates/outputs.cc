@@ -21,10 +21,7 @@ void AddFaults(const v1::JobRecord::Outputs::Output& output, const Output* decla
   }
   const auto [value, fault] = ParseExactJson(output.value());
   if (fault != JsonFault::kNone) {
-    faults->push_back(
-        absl::StrCat(name, fault == JsonFault::kTooDeep
-                               ? absl::StrCat(": has more than ", kMaxJsonDepth, " levels")
-                               : ": is not JSON"));
+    faults->push_back(absl::StrCat(name, ": ", FaultText(fault)));
     return;
   }
   for (std::string& found : declared->schema.Validate(value, name)) {

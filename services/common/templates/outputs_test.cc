@@ -76,6 +76,8 @@ TEST_F(OutputsTest, ActionDestroyRequiresNone) {
 TEST_F(OutputsTest, DeepValueIsAFault) {
   const std::string deep = absl::StrCat(std::string(16'000, '['), std::string(16'000, ']'));
   EXPECT_THAT(Faults({{"url", deep}}), ElementsAre(HasSubstr("more than 32 levels")));
+  EXPECT_THAT(Faults({{"url", R"({"a": 1, "a": 2})"}}),
+              ElementsAre(HasSubstr("two members of one name")));
 }
 
 }  // namespace

@@ -77,9 +77,8 @@ absl::StatusOr<std::map<std::string, Json>> ReadParameterValues(std::string_view
   if (text.empty()) return values;
   if (!IsUtf8(text)) return errors::InvalidParameters("they are not UTF-8");
   const auto [json, fault] = ParseExactJson(text);
-  if (fault == JsonFault::kTooDeep) {
-    return errors::InvalidParameters(
-        absl::StrCat("they have more than ", kMaxJsonDepth, " levels"));
+  if (fault != JsonFault::kNone && fault != JsonFault::kNotJson) {
+    return errors::InvalidParameters(absl::StrCat("their JSON ", FaultText(fault)));
   }
   if (!json.is_object()) return errors::InvalidParameters("they are not a JSON object");
   for (const auto& [name, value] : json.items()) values.emplace(name, value);

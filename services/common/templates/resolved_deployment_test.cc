@@ -97,6 +97,8 @@ TEST(ResolvedDeploymentTest, ParametersAreCheckedAgainstBothDocuments) {
   ExpectRefused(
       Deployment(absl::StrCat("{\"region\": ", std::string(40, '['), std::string(40, ']'), "}")),
       invalid, "more than 32 levels");
+  ExpectRefused(Deployment(R"({"region": "us", "region": "eu"})"), invalid,
+                "two members of one name");
   v1::Command::Deployment deployment = Deployment();
   deployment.set_action("reboot");
   ExpectRefused(deployment, invalid, "invalid action \"reboot\": the type has deploy, destroy");

@@ -43,6 +43,8 @@ const (
 	CommandNotKept              = "COMMAND_NOT_KEPT"
 	CommandNotStarted           = "COMMAND_NOT_STARTED"
 	CommandRefused              = "COMMAND_REFUSED"
+	ConformanceNotSkipped       = "CONFORMANCE_NOT_SKIPPED"
+	ConformanceTypeRefused      = "CONFORMANCE_TYPE_REFUSED"
 	ConnectionFailed            = "CONNECTION_FAILED"
 	ContainerExists             = "CONTAINER_EXISTS"
 	ContainerNotFound           = "CONTAINER_NOT_FOUND"

@@ -56,7 +56,8 @@ type DeploymentServiceClient interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_NAME),
 	// NOT_FOUND (SECRET_NOT_FOUND), FAILED_PRECONDITION (VAULT_NOT_CONFIGURED), PERMISSION_DENIED
-	// (COMMAND_REFUSED: the signature or its certificate is invalid, or it was signed by another than the caller),
+	// (COMMAND_REFUSED: the signature or its certificate is invalid, or it was signed by another than the caller;
+	// CONFORMANCE_NOT_SKIPPED: a gateway forwards `skip_conformance`, which no operator has signed),
 	// FAILED_PRECONDITION (COMMAND_EXPIRED), UNAVAILABLE (NO_COMMAND_AUTHORITY: the service does not know it yet),
 	// ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has
@@ -167,7 +168,8 @@ type DeploymentServiceServer interface {
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_COMMAND, INVALID_PARAMETERS, INVALID_FILES, INVALID_SECRETS, INVALID_NAME),
 	// NOT_FOUND (SECRET_NOT_FOUND), FAILED_PRECONDITION (VAULT_NOT_CONFIGURED), PERMISSION_DENIED
-	// (COMMAND_REFUSED: the signature or its certificate is invalid, or it was signed by another than the caller),
+	// (COMMAND_REFUSED: the signature or its certificate is invalid, or it was signed by another than the caller;
+	// CONFORMANCE_NOT_SKIPPED: a gateway forwards `skip_conformance`, which no operator has signed),
 	// FAILED_PRECONDITION (COMMAND_EXPIRED), UNAVAILABLE (NO_COMMAND_AUTHORITY: the service does not know it yet),
 	// ALREADY_EXISTS (DEPLOYMENT_EXISTS: with other
 	// content, or another deployment has its job), NOT_FOUND (TYPE_NOT_FOUND, TEMPLATE_NOT_FOUND: no stored version has

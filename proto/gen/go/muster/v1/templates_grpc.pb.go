@@ -41,7 +41,8 @@ type TemplateServiceClient interface {
 	// Stores a version of a template type. A repeated call with the same content returns the stored version.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_DOCUMENT), ALREADY_EXISTS (VERSION_EXISTS: with other content), RESOURCE_EXHAUSTED
-	// (TOO_MANY_VERSIONS, DISK_FULL).
+	// (TOO_MANY_VERSIONS, DISK_FULL), PERMISSION_DENIED (CONFORMANCE_TYPE_REFUSED: a gateway forwards a type named
+	// "conformance", which is deployed on nodes without an operator who looks).
 	CreateTemplateType(ctx context.Context, in *CreateTemplateTypeRequest, opts ...grpc.CallOption) (*TemplateType, error)
 	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE), NOT_FOUND (TYPE_NOT_FOUND).
 	GetTemplateType(ctx context.Context, in *GetTemplateTypeRequest, opts ...grpc.CallOption) (*TemplateType, error)
@@ -140,7 +141,8 @@ type TemplateServiceServer interface {
 	// Stores a version of a template type. A repeated call with the same content returns the stored version.
 	//
 	// Errors: INVALID_ARGUMENT (INVALID_DOCUMENT), ALREADY_EXISTS (VERSION_EXISTS: with other content), RESOURCE_EXHAUSTED
-	// (TOO_MANY_VERSIONS, DISK_FULL).
+	// (TOO_MANY_VERSIONS, DISK_FULL), PERMISSION_DENIED (CONFORMANCE_TYPE_REFUSED: a gateway forwards a type named
+	// "conformance", which is deployed on nodes without an operator who looks).
 	CreateTemplateType(context.Context, *CreateTemplateTypeRequest) (*TemplateType, error)
 	// Errors: INVALID_ARGUMENT (INVALID_REFERENCE), NOT_FOUND (TYPE_NOT_FOUND).
 	GetTemplateType(context.Context, *GetTemplateTypeRequest) (*TemplateType, error)
