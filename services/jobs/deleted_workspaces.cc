@@ -1,6 +1,7 @@
 #include "services/jobs/deleted_workspaces.h"
 
 #include "absl/strings/str_cat.h"
+#include "services/common/base/utc_text.h"
 #include "services/common/errors/workspaces.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/jobs/deployment_rows.h"
@@ -56,8 +57,7 @@ std::optional<v1::WorkspaceDeletion> FindWorkspaceDeletionOfJob(Connection& db,
 
 std::string DeletionText(const v1::WorkspaceDeletion& deletion) {
   return absl::StrCat("deleted by ", deletion.deleted_by(), " at ",
-                      absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", FromProto(deletion.delete_time()),
-                                       absl::UTCTimeZone()));
+                      UtcText(FromProto(deletion.delete_time())));
 }
 
 absl::Status CheckWorkspaceKept(const v1::Deployment& deployment) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/utc_text.h"
 #include "services/common/errors/workspaces.h"
 #include "services/jobs/deployment_node.h"
 #include "services/jobs/deployment_rows.h"
@@ -206,9 +207,7 @@ absl::Status CheckFree(const WorkspaceRow& row) {
     case v1::WORKSPACE_STATE_SUSPECT:
       return errors::WorkspaceSuspect(row.name, row.deployment, row.problem);
     default:
-      return errors::WorkspaceInUse(
-          row.name, row.deployment,
-          absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", row.since, absl::UTCTimeZone()));
+      return errors::WorkspaceInUse(row.name, row.deployment, UtcText(row.since));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "services/common/base/log.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utc_text.h"
 #include "services/common/base/utf8.h"
 
 namespace muster {
@@ -19,8 +20,7 @@ void Verdicts::Lose(const ResultKey& key, std::string_view why, absl::Time since
   command.key = key;
   command.error = absl::StrCat("lost: ", ToAbsl(CutUtf8(why, kMaxLostText)));
   if (since != absl::InfinitePast()) {
-    absl::StrAppend(&command.error, "; silent since ",
-                    absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", since, absl::UTCTimeZone()));
+    absl::StrAppend(&command.error, "; silent since ", UtcText(since));
   }
   command.actor = actor_;
   command.at = absl::ToUnixMicros(clock_.Now());

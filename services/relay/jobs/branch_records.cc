@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "services/common/base/names.h"
+#include "services/common/base/utc_text.h"
 #include "services/common/rpc/proto_time.h"
 #include "services/relay/jobs/record_size.h"
 
@@ -82,7 +83,7 @@ std::vector<v1::JobRecord> BranchRecords::OfNodes(const std::vector<Running>& ru
   }
   std::vector<v1::JobRecord> made;
   if (!lost.empty()) {
-    const std::string until = absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", end, absl::UTCTimeZone());
+    const std::string until = UtcText(end);
     Add(Branch(/*lost=*/true, lost.size(),
                absl::StrCat(
                    "not attached any more while the command runs: ", ListNames(lost, kNodesNamed),

@@ -10,6 +10,7 @@
 #include "services/common/base/log.h"
 #include "services/common/base/random_id.h"
 #include "services/common/base/status_macros.h"
+#include "services/common/base/utc_text.h"
 #include "services/common/errors/results.h"
 #include "services/common/errors/runs.h"
 #include "services/common/rpc/proto_time.h"
@@ -51,10 +52,6 @@ v1::OpenUploadResponse OpenResponse(const SpoolEntry& entry, int64_t offset, con
   ToProto(expires, response.mutable_expire_time());
   response.set_zstd_accepted(true);
   return response;
-}
-
-std::string InWords(absl::Time time) {
-  return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
 }
 
 }  // namespace
@@ -336,8 +333,8 @@ absl::Status Spool::ReadDelivery(const SpoolEntry& entry, SpoolDelivery* deliver
   if (clock_.Now() >= entry.expires) {
     delivery->expired = true;
     delivery->why = absl::StrCat("relay ", options_.relay, " accepted this result at ",
-                                 InWords(entry.expires - options_.ttl),
-                                 " and could not deliver it until ", InWords(entry.expires));
+                                 UtcText(entry.expires - options_.ttl),
+                                 " and could not deliver it until ", UtcText(entry.expires));
     return absl::OkStatus();
   }
   const absl::Status status = storage_->CheckSize(entry, delivery->header);

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "services/common/base/strings.h"
+#include "services/common/base/utc_text.h"
 
 namespace muster {
 namespace {
@@ -248,7 +249,7 @@ std::string ClockTime(absl::Time time, absl::Time now) {
   if (time == absl::InfiniteFuture()) return "an unknown time";
   const absl::Duration away = time > now ? time - now : now - time;
   if (away >= absl::Hours(12)) {
-    return absl::FormatTime("%Y-%m-%d %H:%M:%S UTC", time, absl::UTCTimeZone());
+    return UtcText(time);
   }
   // A hundred thousand of these belong to one answer: nothing of the calendar is asked.
   const int64_t second = ((absl::ToUnixSeconds(time) % 86'400) + 86'400) % 86'400;
