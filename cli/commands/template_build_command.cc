@@ -57,9 +57,11 @@ GitOptions GitOptionsOf(const BuildArguments& arguments) {
   return git;
 }
 
-// The jobs service has the files of a version.
+bool IsStoredVersion(const std::string& from) { return from.starts_with(kTemplatePrefix); }
+
+// The jobs service has the files of a stored version.
 absl::StatusOr<TemplateSourceFiles> ReadSource(const BuildArguments& arguments) {
-  if (arguments.from.starts_with(kTemplatePrefix)) return TemplateSourceFiles{};
+  if (IsStoredVersion(arguments.from)) return TemplateSourceFiles{};
   auto read = ReadTemplateSource(arguments.from, GitOptionsOf(arguments));
   if (absl::IsInvalidArgument(read.status())) return AsUsageError(read.status());
   return read;
@@ -72,7 +74,7 @@ absl::StatusOr<v1::PlanDeploymentRequest> Wanted(const BuildArguments& arguments
   ASSIGN_OR_RETURN(*build.mutable_template_document(),
                    ReadFileArgument(arguments.document, kMaxDocumentFile));
   build.set_repository(arguments.repository);
-  if (arguments.from.starts_with(kTemplatePrefix)) {
+  if (IsStoredVersion(arguments.from)) {
     wanted.set_build_from(arguments.from.substr(kTemplatePrefix.size()));
     return wanted;
   }
@@ -99,7 +101,7 @@ absl::StatusOr<PlannedBuild> PlanBuild(Console& console, const OperatorContext& 
   planned.plan = *std::move(plan);
   if (!planned.plan.built().empty()) return planned;
   v1::Command::Build& build = *planned.plan.mutable_build();
-  if (wanted.build_from().empty()) {
+  if (!IsStoredVersion(arguments.from)) {
     RETURN_IF_ERROR(SendFiles(console, context, build.ByteSizeLong(), source.files));
     *build.mutable_files() = FilesOf(source.files);
   }
@@ -186,8 +188,8 @@ void AddOptions(CLI::App& command, BuildArguments& arguments) {
       .add_option(
           "--from", arguments.from,
           "The files: a folder, a zip, tar or tar.gz, git+https://HOST/PATH@REF[#FOLDER], where "
-          "REF "
-          "is a branch, a tag or a commit, or template:NAME@VERSION, for those of a stored version")
+          "REF is a branch, a tag or a commit, or template:NAME@VERSION, for those of a stored "
+          "version")
       ->required()
       ->type_name("SOURCE");
   command.add_option("--node", arguments.node, "The node that builds the image")

@@ -224,16 +224,18 @@ std::string WithoutRecordText(const v1::Deployment& deployment) {
 
 Json FilesJson(const google::protobuf::RepeatedPtrField<v1::DeploymentFile>& files) {
   Json json = Json::array();
-  for (const v1::DeploymentFile& file : files) {
-    json.push_back({{"path", file.path()},
-                    {"size", file.size()},
-                    {"sha256", ToHex(file.sha256())},
-                    {"executable", file.executable()}});
-  }
+  for (const v1::DeploymentFile& file : files) json.push_back(cli::ToJson(file));
   return json;
 }
 
 }  // namespace
+
+Json ToJson(const v1::DeploymentFile& file) {
+  return {{"path", file.path()},
+          {"size", file.size()},
+          {"sha256", ToHex(file.sha256())},
+          {"executable", file.executable()}};
+}
 
 std::string StateWord(v1::DeploymentState state) {
   return absl::AsciiStrToLower(

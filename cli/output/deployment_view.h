@@ -22,6 +22,7 @@ bool HasEnded(const v1::Deployment& deployment);
 Json ToJson(const v1::TemplateType& type);
 Json ToJson(const v1::Template& own);
 Json ToJson(const v1::Deployment& deployment);
+Json ToJson(const v1::DeploymentFile& file);
 
 // Returns the fields that ListDeployments sets.
 Json ListedJson(const v1::Deployment& deployment);

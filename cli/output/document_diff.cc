@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "cli/output/deployment_view.h"
 #include "cli/output/format.h"
 #include "nlohmann/json.hpp"
 #include "services/common/errors/templates.h"
@@ -23,10 +23,9 @@ Json ValueOrNull(const std::string& text) {
 std::map<std::string, std::string> ValuesOf(const TemplateFileList& files) {
   std::map<std::string, std::string> values;
   for (const v1::DeploymentFile& file : files) {
-    values[file.path()] = Json({{"size", file.size()},
-                                {"sha256", absl::BytesToHexString(file.sha256())},
-                                {"executable", file.executable()}})
-                              .dump();
+    Json value = ToJson(file);
+    value.erase("path");
+    values[file.path()] = value.dump();
   }
   return values;
 }

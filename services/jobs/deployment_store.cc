@@ -360,7 +360,7 @@ absl::Status DeploymentStore::EndWithJob(const std::string& deployment, const v1
         *message->mutable_end_time() = job.end_time();
         if (job.has_late_time()) *message->mutable_late_time() = job.late_time();
         message->clear_problem();
-        SetUnsettledAfter(db, id, FromProto(job.end_time()));
+        SetUnsettledAtEnd(db, id);
         if (job.state() == v1::JOB_STATE_CANCELLED) {
           message->set_state(v1::DEPLOYMENT_STATE_CANCELLED);
         } else if (message->succeeded() == message->targets()) {

@@ -70,9 +70,9 @@ absl::Status UnsettledDeployments::Settle(const std::string& deployment) {
   return Set(deployment, 0);
 }
 
-void SetUnsettledAfter(Connection& db, int64_t id, absl::Time end) {
-  db.Run("UPDATE deployments SET unsettled = ? WHERE id = ?",
-         AnyMayReportLater(db, id) ? absl::ToUnixMicros(end) : 0, id);
+void SetUnsettledAtEnd(Connection& db, int64_t id) {
+  db.Run("UPDATE deployments SET unsettled = ? WHERE id = ?", AnyMayReportLater(db, id) ? 1 : 0,
+         id);
 }
 
 }  // namespace muster

@@ -9,7 +9,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "services/common/store/sqlite/connection.h"
 #include "services/common/store/sqlite/local_database.h"
 
@@ -45,10 +44,10 @@ class UnsettledDeployments {
   sqlite::LocalDatabase& database_;
 };
 
-// A deployment that ended at `end` is unsettled if the own outcome of one of its nodes may still
+// A deployment that has ended is unsettled if the own outcome of one of its nodes may still
 // arrive (deployment_node.h), until the root relay has removed its job. No clock settles it: the
 // outcome would be lost after a jump of the clock. `id`: of its row.
-void SetUnsettledAfter(sqlite::Connection& db, int64_t id, absl::Time end);
+void SetUnsettledAtEnd(sqlite::Connection& db, int64_t id);
 
 }  // namespace muster
 
